@@ -6,7 +6,7 @@ from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan
 from planner.output.exporters.generic import to_document
 from planner.output.plan_document import PlanDocument
-from planner.solver.partitioners.kernels.cache import is_warm
+from planner.solver.partitioners.kernels.cache import compiling_alone, is_warm
 from planner.solver.partitioners.kernels.warm_up import warm
 
 
@@ -14,7 +14,8 @@ def compile_search() -> None:
     """Compile the search for this machine, with a message, unless that was done before."""
     if not is_warm():
         echo("shardplan: compiling the search for this machine, once; this takes about half a minute")
-        warm()
+        with compiling_alone():
+            warm()
 
 
 def document_of(request: SolveRequest, plan: Plan) -> PlanDocument:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from planner.solver.partitioners.kernels.cache import is_warm
 
-_COMPILE = (sys.executable, "-m", "planner.solver.partitioners.kernels.warm_up")
+_COMPILE = (sys.executable, "-m", "api.execution.processes.compile_searches")
 #: It takes half a minute, several times that on a machine that does other things; then solves go on without.
 _MOST_SECONDS = 600.0
 _LOOK_SECONDS = 0.1
@@ -37,7 +37,8 @@ class Compiling:
         log.info("compiling the searches for this machine, once; solves of the next half minute wait for it")
         try:
             # A session of its own: Ctrl-C is for the server, which ends it.
-            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, start_new_session=True)
+            # Its input ends when the server does, and the compiler with that.
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, start_new_session=True)
         except OSError as error:
             log.warning("the compiler did not start: %s; solver processes compile what they need", error)
             return False
@@ -64,7 +65,11 @@ class Compiling:
 
     def stop(self) -> None:
         process = self._process
-        if process is not None and process.poll() is None:
+        if process is None:
+            return
+        if process.poll() is None:
             process.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_STOP_SECONDS)
+        if process.stdin is not None:
+            process.stdin.close()

@@ -26,7 +26,7 @@ from planner.domain.plan.plan import Assumption, Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.errors import PlannerError
 from planner.output.exporters.generic import to_bytes
-from planner.solver.partitioners.kernels.cache import is_warm
+from planner.solver.partitioners.kernels.cache import compiling_alone, is_warm
 from planner.solver.partitioners.registry import make_partitioner, partitioner_names
 
 _NOT_REPEATABLE = ("time", "cancelled")  # limits that end a search where the clock or somebody says so
@@ -140,7 +140,8 @@ def load_solvers() -> None:
 @cache
 def _load_machine_code() -> None:
     """Load the searches' machine code, once in this process and its forks; compile it if that was not done ahead."""
-    import_module("planner.solver.partitioners.kernels.warm_up").warm()
+    with compiling_alone():
+        import_module("planner.solver.partitioners.kernels.warm_up").warm()
 
 
 def start_solver(memory_bytes: int | None) -> None:

@@ -1,14 +1,22 @@
 """Where the machine code of the searches is kept, and whether it is there; to ask does not load the compiler."""
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 #: What is compiled, and what compiles it.
 _COMPILED = re.compile(rb"^@compiled$", re.MULTILINE)
 _COMPILER = Path(__file__).with_name("compiled.py")
 _PARTITIONERS = Path(__file__).parents[1]
+#: Until a process compiles beside another one, which may hang: longer than it takes, less than a solve waits for its
+#: process.
+_MOST_WAIT_SECONDS = 100.0
+_LOOK_SECONDS = 0.1
 
 
 def cache_folder() -> Path:
@@ -24,6 +32,32 @@ def cache_folder() -> Path:
 def is_warm() -> bool:
     """Whether the searches of this checkout have been compiled on this machine."""
     return warm_mark().exists()
+
+
+@contextlib.contextmanager
+def compiling_alone() -> Iterator[None]:
+    """Let one process at a time compile, so that one compile serves all that begin together.
+
+    Those that come meanwhile wait, and then find the machine code. The system ends the lock of a process that dies
+    (flock(2)). There is no lock if all is compiled already, or in a folder that cannot be written or locked.
+    """
+    with contextlib.ExitStack() as stack:
+        if not is_warm():
+            with contextlib.suppress(OSError):
+                cache_folder().mkdir(parents=True, exist_ok=True)
+                _lock(stack.enter_context((cache_folder() / "compiling").open("ab")).fileno())
+        yield
+
+
+def _lock(descriptor: int) -> None:
+    deadline = time.monotonic() + _MOST_WAIT_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOOK_SECONDS)
+        else:
+            return
 
 
 def warm_mark() -> Path:

@@ -7,7 +7,7 @@ import numpy as np
 
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
-from planner.solver.partitioners.kernels.cache import warm_mark
+from planner.solver.partitioners.kernels.cache import compiling_alone, warm_mark
 from planner.solver.partitioners.ldm.differencing import difference
 from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.problem import Objective, SolverProblem
@@ -67,4 +67,5 @@ def _small() -> SolverProblem:
 
 
 if __name__ == "__main__":
-    warm()
+    with compiling_alone():
+        warm()

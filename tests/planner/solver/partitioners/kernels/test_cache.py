@@ -2,11 +2,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from planner.solver.partitioners.kernels.cache import cache_folder, warm_mark
+from planner.solver.partitioners.kernels import cache
+from planner.solver.partitioners.kernels.cache import cache_folder, compiling_alone, warm_mark
 
 
 def copied_partitioners(root: Path, folder: Path) -> Path:
@@ -59,3 +61,48 @@ def test_a_copy_of_the_sources_is_not_warm_where_the_original_is(root: Path, tmp
     os.utime(package / "kernels" / "compiled.py", (0, 0))
     touched_folder, touched_mark = folder_and_mark()
     assert (touched_folder, touched_mark) == (folder, mark)  # times are lost on the way through a registry
+
+
+_HOLD = """
+import time
+from planner.solver.partitioners.kernels.cache import compiling_alone
+with compiling_alone():
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_lock_of_a_process_that_died_is_none(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    entered = threading.Event()
+
+    def enter() -> None:
+        with compiling_alone():
+            entered.set()
+
+    with subprocess.Popen([sys.executable, "-c", _HOLD], cwd=root, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        waiting = threading.Thread(target=enter)
+        waiting.start()
+        try:
+            assert not entered.wait(0.3)
+        finally:
+            holder.kill()
+        waiting.join()
+        assert entered.is_set()
+
+
+def test_a_process_that_hangs_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "_MOST_WAIT_SECONDS", 0.2)
+    with compiling_alone(), compiling_alone():
+        pass
+
+
+def test_a_folder_that_cannot_be_written_needs_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(file))
+    with compiling_alone():
+        pass

@@ -35,7 +35,7 @@ class ProblemError(ClientError):
         title = problem.get("title") or "no problem document"
         detail = problem.get("detail")
         lines = [f"{status} {title}" + (f": {detail}" if detail else "")]
-        lines += [f"{e.get('pointer', '')}: {e.get('message', '')}" for e in self.errors]
+        lines += [f"{e.get('pointer', '')}: {_with_hint(e)}" for e in self.errors]
         super().__init__(_listing(lines))
 
 
@@ -59,9 +59,15 @@ class NoPlan(ClientError):
         result = solve.get("result")
         termination = result.get("termination") if isinstance(result, Mapping) else None
         reason = termination.get("reason") if isinstance(termination, Mapping) else None
-        super().__init__(
-            f"solve {solve.get('id')} ended as {solve.get('state')} without a plan: {reason or 'no reason'}"
-        )
+        error = solve.get("error")
+        shortfalls = result.get("shortfalls") if isinstance(result, Mapping) else None
+        diagnosis = result.get("diagnosis") if isinstance(result, Mapping) else None
+        fixes = diagnosis.get("fixes") if isinstance(diagnosis, Mapping) else None
+        lines = [f"solve {solve.get('id')} ended as {solve.get('state')} without a plan: {reason or 'no reason'}"]
+        lines += [_with_hint(item) for item in (error, *_list(shortfalls)) if isinstance(item, Mapping)]
+        # Fixes were solved; those that change least come first.
+        lines += [f"what would give a plan: {fix.get('message')}" for fix in _list(fixes) if isinstance(fix, Mapping)]
+        super().__init__(_listing(lines))
 
 
 class SolveTimeout(ClientError):
@@ -104,6 +110,16 @@ class NotTimed(_Reasons):
 
 class NotPosted(ClientError):
     """The rank that posts for all others could not; every rank raises this with the same text."""
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _with_hint(issue: Mapping[str, object]) -> str:
+    """Return what is wrong, and the way out where the service knows one."""
+    message, hint = issue.get("message") or "", issue.get("hint")
+    return f"{message} ({hint})" if hint else f"{message}"
 
 
 def _listing(lines: Sequence[str]) -> str:

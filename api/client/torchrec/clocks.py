@@ -39,5 +39,5 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return device_text(torch.cuda.get_device_properties(device).name)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)
+    threads = max(cores // int(os.environ.get("LOCAL_WORLD_SIZE") or "1"), 1)
     return device_text(f"{cpu_name()}, {threads} of {cores} cores")

@@ -119,6 +119,25 @@ def test_plan_of_a_solve_without_a_plan_says_why() -> None:
         Script().client().plan_of(solve)
 
 
+def test_plan_of_a_solve_without_a_plan_passes_on_what_helps() -> None:
+    fixes = [{"message": 'allow column_wise for table "user"'}, {"message": "use 4 hosts"}]
+    shortfall = {"message": "HBM is short by 3 GiB", "hint": "allow uvm kernels"}
+    result = {
+        "termination": {"reason": "INFEASIBLE"},
+        "shortfalls": [shortfall],
+        "diagnosis": {"fixes": fixes},
+    }
+    with pytest.raises(NoPlan) as caught:
+        Script().client().plan_of({"id": "s1", "state": "succeeded", "result": result})
+    assert str(caught.value) == (
+        "solve s1 ended as succeeded without a plan: INFEASIBLE; HBM is short by 3 GiB (allow uvm kernels);"
+        ' what would give a plan: allow column_wise for table "user"; what would give a plan: use 4 hosts'
+    )
+    failure = {"code": "out-of-memory", "message": "the solver ran out of memory", "hint": "raise the limit"}
+    with pytest.raises(NoPlan, match=r"no reason; the solver ran out of memory \(raise the limit\)$"):
+        Script().client().plan_of({"id": "s2", "state": "failed", "result": None, "error": failure})
+
+
 def test_validate_returns_the_report() -> None:
     script = Script(httpx.Response(200, json={"valid": True, "warnings": []}))
     assert script.client().validate({"name": "n"}) == {"valid": True, "warnings": []}
@@ -187,6 +206,20 @@ def test_problem_documents_become_errors() -> None:
     assert str(caught.value).startswith("422 Invalid spec: 20 errors; /model/tables/0: zero rows; ")
     assert str(caught.value).endswith("and 13 more")  # 21 lines, 8 shown
     assert len(script.requests) == 1  # a refusal is not asked again
+
+
+def test_hints_of_the_service_are_passed_on() -> None:
+    errors = [
+        {"pointer": "/hardware/profile", "message": "no such profile", "hint": "did you mean dgx-h100-80g?"},
+        {"pointer": "/name", "message": "too long", "hint": ""},
+    ]
+    script = Script(problem(422, title="The document breaks rules", errors=errors))
+    with pytest.raises(ProblemError) as caught:
+        script.client().submit({})
+    assert str(caught.value) == (
+        "422 The document breaks rules; /hardware/profile: no such profile (did you mean dgx-h100-80g?);"
+        " /name: too long"
+    )
 
 
 def test_an_error_without_a_problem_document() -> None:

@@ -2,9 +2,10 @@
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr
+from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -17,10 +18,18 @@ from pydantic_settings import (
 SECRETS_VARIABLE = "SHARDPLAN_SECRETS_DIR"
 
 
-class Settings(BaseSettings):
-    """Settings of one server; every field is an environment variable ``SHARDPLAN_<NAME>``."""
+class _Secrets(SecretsSettingsSource):
+    """Files that are settings; one without content is as good as none."""
 
-    model_config = SettingsConfigDict(env_prefix="SHARDPLAN_", extra="ignore", frozen=True)
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        value, key, is_complex = super().get_field_value(field, field_name)
+        return value or None, key, is_complex
+
+
+class Settings(BaseSettings):
+    """Settings of one server; every field is an environment variable ``SHARDPLAN_<NAME>``, set if it is not empty."""
+
+    model_config = SettingsConfigDict(env_prefix="SHARDPLAN_", env_ignore_empty=True, extra="ignore", frozen=True)
 
     data_dir: Path = Field(
         default=Path("shardplan-data"),
@@ -205,7 +214,7 @@ class Settings(BaseSettings):
             return init_settings, env_settings
         if not Path(folder).is_dir():
             raise SettingsError(f"{SECRETS_VARIABLE} names {folder}, which is no folder")
-        return init_settings, env_settings, SecretsSettingsSource(settings_cls, secrets_dir=folder)
+        return init_settings, env_settings, _Secrets(settings_cls, secrets_dir=folder)
 
     @property
     def database(self) -> Path:

@@ -18,6 +18,20 @@ def test_the_environment_sets_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.database == Path("elsewhere/shardplan.sqlite")
 
 
+def test_what_is_empty_is_not_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("SHARDPLAN_")]:  # such as those of longer tests
+        monkeypatch.delenv(name)
+    defaults = Settings()
+    for name in Settings.model_fields:
+        monkeypatch.setenv(f"SHARDPLAN_{name.upper()}", "")
+    assert Settings() == defaults
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"SHARDPLAN_{name.upper()}")
+        (tmp_path / f"shardplan_{name}").write_text("\n")
+    monkeypatch.setenv("SHARDPLAN_SECRETS_DIR", str(tmp_path))
+    assert Settings() == defaults
+
+
 def test_every_setting_is_described() -> None:
     for name, field in Settings.model_fields.items():
         assert field.description, name

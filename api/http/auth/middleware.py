@@ -31,7 +31,7 @@ async def _verified(state: State, authorization: str | None) -> Principal | ApiE
     keys: ApiKeyVerifier = state.api_keys
     if tokens is not None and authorization is not None:
         scheme, _, credentials = authorization.partition(" ")
-        token = credentials.strip()
+        token = credentials.strip(" ")
         if scheme.lower() == "bearer" and token.count(".") == 2:
             return await tokens.caller(token)
     return await keys.caller(authorization)

@@ -57,7 +57,7 @@ class ApiKeyVerifier:
             detail = "send the header Authorization: Bearer with a key"
             return ApiError("unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
         scheme, _, credentials = authorization.partition(" ")
-        key = Key.parse(credentials.strip()) if scheme.lower() == "bearer" else None
+        key = Key.parse(credentials.strip(" ")) if scheme.lower() == "bearer" else None
         if key is None:
             return bad_token("the header Authorization has no key of this service")
         try:

@@ -64,9 +64,12 @@ def _tenant(claims: Claims, trust: Trust) -> str:
 
 
 def _scopes(claims: Claims, trust: Trust) -> frozenset[str]:
-    """Return the scopes that this service knows; issuers write them as a text with spaces, or as a list."""
+    """Return the scopes that this service knows; issuers write them as a text with spaces, or as a list.
+
+    Spaces are U+0020 alone (RFC 6749, section 3.3): what has another one in it is one name, and none that is known.
+    """
     granted = _value(claims, trust.scope_claim)
-    names = granted.split() if isinstance(granted, str) else granted if isinstance(granted, list) else []
+    names = granted.split(" ") if isinstance(granted, str) else granted if isinstance(granted, list) else []
     return frozenset(scope for scope in SCOPES if f"{trust.scope_prefix}{scope}" in names)
 
 

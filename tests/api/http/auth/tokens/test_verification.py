@@ -187,6 +187,15 @@ def test_claims_name_tenant_and_scopes(issuer: Issuer) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("space", ["\n", "\t", "\r", "\x0b", "\x1c", "\x85", "\xa0", "\u2003", "\u2028", "\u3000"])
+def test_scopes_are_told_apart_by_the_space_of_ascii_alone(issuer: Issuer, space: str) -> None:
+    async def test() -> None:
+        caller = await Hands(issuer).show(scope=f"x{space}admin read  solve{space}")
+        assert caller == Principal("oidc:ann", frozenset({"read"}))
+
+    run(test)
+
+
 def test_a_token_ends_by_the_clock_on_the_wall_and_begins_by_it(issuer: Issuer) -> None:
     async def test() -> None:
         hands = Hands(issuer)

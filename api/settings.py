@@ -1,11 +1,13 @@
 """What can be set: by arguments, from the environment (``SHARDPLAN_*``), or by files of a folder of secrets."""
 
 import os
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -85,6 +87,11 @@ class Settings(BaseSettings):
         ge=1,
         description="Requests a minute of a key, or of an address without one, to this server; more are refused with"
         " 429 and Retry-After; fetches of plans are not counted; none: no limit.",
+    )
+    trusted_proxies: str | None = Field(
+        default=None,
+        description="Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, such as"
+        " 10.2.0.7,10.3.0.0/16; none: nobody's.",
     )
     worker_metrics_port: int | None = Field(
         default=None,
@@ -215,6 +222,16 @@ class Settings(BaseSettings):
         if not Path(folder).is_dir():
             raise SettingsError(f"{SECRETS_VARIABLE} names {folder}, which is no folder")
         return init_settings, env_settings, _Secrets(settings_cls, secrets_dir=folder)
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, listed: str | None) -> str | None:
+        for name in (listed or "").split(","):
+            try:
+                ip_network(name.strip() or "::")
+            except ValueError as error:
+                raise PydanticCustomError("proxies", "{error}", {"error": str(error)}) from None
+        return listed
 
     @property
     def database(self) -> Path:

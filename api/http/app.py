@@ -19,6 +19,7 @@ from api.http.auth.rate_limit import RateLimitMiddleware
 from api.http.auth.tokens.verification import TokenVerifier
 from api.http.middleware.body_limits import BodyLimitMiddleware
 from api.http.middleware.cached_plan import FetchPathMiddleware
+from api.http.middleware.header_rules import HeaderRulesMiddleware
 from api.http.middleware.request_observers import ObservedRequestsMiddleware, Observer
 from api.http.middleware.reserved_paths import AddressCheckMiddleware
 from api.http.openapi.console import add_console
@@ -202,6 +203,7 @@ def create_app(
         openapi_tags=TAGS,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
         generate_unique_id_function=attrgetter("name"),
     )
@@ -228,6 +230,7 @@ def create_app(
     if asks_for_keys:
         app.add_middleware(CallerMiddleware)
     app.add_middleware(AddressCheckMiddleware)
+    app.add_middleware(HeaderRulesMiddleware)
     app.add_middleware(ObservedRequestsMiddleware, observers=[RequestMetrics(registry), *observers])
     if tracing is not NO_TRACING:
         app.add_middleware(TracedRequestsMiddleware, tracer=tracing.tracer)

@@ -14,6 +14,7 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from api.cli.errors import ServerTrouble
 from api.cli.service.process import force_exit_after_timeout, start_errors, tune_gc
@@ -55,24 +56,32 @@ def serve(settings: Settings, *, plan: PlanFunction = plan_in_full) -> None:
         with start_errors(settings):
             tracing = tracing_of(settings)
         app = create_app(settings, plan=plan, observers=[access_log] if is_logged else [], tracing=tracing)
-        # The lifespan is entered below and not by uvicorn, which would turn what fails there into
-        # a traceback and an exit code of its own.
-        config = uvicorn.Config(
-            app,
-            host=settings.host,
-            port=settings.port,
-            http=bounded_heads(settings.head_patience_seconds, settings.body_patience_seconds),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
+        config = server_config(app, settings)
         with _handled_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             try:
                 runner.run(_serve(app, config, settings))
             finally:
                 tracing.shutdown()
+
+
+def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """Return how an app is served."""
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=bounded_heads(settings.head_patience_seconds, settings.body_patience_seconds),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # The lifespan is entered below and not by uvicorn, which would turn what fails there into a traceback and an
+        # exit code of its own.
+        lifespan="off",
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        # uvicorn itself would believe every process of this machine, and a variable of its own.
+        proxy_headers=settings.trusted_proxies is not None,
+        forwarded_allow_ips=settings.trusted_proxies or "",
+    )
 
 
 async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> None:

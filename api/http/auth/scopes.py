@@ -72,4 +72,4 @@ def is_open(path: str) -> bool:
 
 def scope_of(method: str, path: str) -> str:
     """Return the scope that a route needs; ``path`` is that of the route, with names for what varies."""
-    return ROUTE_SCOPES.get(f"{'GET' if method == 'HEAD' else method} {path.rstrip('/')}", ADMIN)
+    return ROUTE_SCOPES.get(f"{'GET' if method == 'HEAD' else method} {path}", ADMIN)

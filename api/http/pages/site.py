@@ -60,7 +60,8 @@ def add_pages(app: FastAPI) -> None:
     app.add_api_route(f"{ADDRESS}/{{digest}}/{{path:path}}", asset, methods=methods, include_in_schema=False)
     for address in ADDRESSES:
         app.add_api_route(address, page, methods=methods, include_in_schema=False)
-    app.add_api_route("/ui/{rest:path}", no_page, methods=methods, include_in_schema=False)
+    for address in ("/ui", "/ui/{rest:path}"):
+        app.add_api_route(address, no_page, methods=methods, include_in_schema=False)
 
 
 def _answer(request: Request, file: PageFile, headers: dict[str, str], *, status: int = 200) -> Response:

@@ -45,15 +45,21 @@ async def get_active_cost_model(
     responses={
         200: json_answer("Changed.", ActivationDocument),
         201: json_answer("The first of this profile.", ActivationDocument),
-        **error_responses("not-found", "activation-changed", *BODY_ERRORS, "precondition-required"),
+        **error_responses(
+            "not-found", "invalid-parameter", "activation-changed", *BODY_ERRORS, "precondition-required"
+        ),
     },
 )
 async def activate_cost_model(
     request: Request,
     services: ServicesDep,
     profile_id: ProfileId,
-    if_match: Annotated[str | None, Header(description="ETag of the activation that is replaced.")] = None,
-    if_none_match: Annotated[str | None, Header(description="* where none may be active.")] = None,
+    if_match: Annotated[
+        str | None, Header(description="ETag of the activation that is replaced; a list of them, or *.")
+    ] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="* where none may be active; or ETags that it must not have.")
+    ] = None,
 ) -> Response:
     """Let ``learned`` mean another model from now on; solves that were asked for keep theirs."""
     update, by = parse_document(await request.body(), ActivationUpdate), actor_of(request)

@@ -28,7 +28,6 @@ router = APIRouter(prefix="/v1", tags=["channels"])
 ChannelName = Annotated[str, Path(description="Up to 8 segments, such as ads/ranker/prod.", examples=["ads/prod"])]
 
 
-@router.get("/channels/", include_in_schema=False)
 @router.get(
     "/channels",
     summary="List channels by name",
@@ -111,7 +110,9 @@ async def rollback_channel(
     request: Request,
     services: ServicesDep,
     name: ChannelName,
-    if_match: Annotated[str | None, Header(description="ETag of the version that is replaced.")] = None,
+    if_match: Annotated[
+        str | None, Header(description="ETag of the version that is replaced; a list of them, or *.")
+    ] = None,
 ) -> Response:
     """Make a new version of an earlier one's plan: history stays a line, and a rollback can be rolled back."""
     rollback = parse_document(await request.body() or b"{}", ChannelRollback)
@@ -150,8 +151,12 @@ async def put_channel(
     request: Request,
     services: ServicesDep,
     name: ChannelName,
-    if_match: Annotated[str | None, Header(description="ETag of the version that is replaced.")] = None,
-    if_none_match: Annotated[str | None, Header(description="* to create only.")] = None,
+    if_match: Annotated[
+        str | None, Header(description="ETag of the version that is replaced; a list of them, or *.")
+    ] = None,
+    if_none_match: Annotated[
+        str | None, Header(description="* to create only; or ETags that it must not have.")
+    ] = None,
 ) -> Response:
     """Create a channel, or move one from the version that the caller has seen; changes never get lost."""
     update, by = parse_document(await request.body(), ChannelUpdate), actor_of(request)

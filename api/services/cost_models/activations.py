@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from api.services.errors import ApiError, not_found
-from api.services.preconditions import matches
+from api.services.preconditions import failed_condition
 from api.specs.input.json import RejectedDocument
 from api.store.access.audit import LOCAL, Actor
 from api.store.database import TenantStore
@@ -61,17 +61,18 @@ def etag_of(record: ActivationRecord) -> str:
 
 def _expected_version(current: ActivationRecord | None, if_match: str | None, if_none_match: str | None) -> int:
     """Return the version that a caller replaces; raises where it is another one than is there."""
+    etag = None if current is None else etag_of(current)
+    failed = failed_condition(etag, if_match=if_match, if_none_match=if_none_match)
     if current is None:
-        if if_match is not None:
+        if failed:
             raise _changed(None, "no model is active, so there is nothing to match")
         return 0
-    if if_none_match is not None:
-        raise _changed(current, "a model is active already")
-    if if_match is None:
-        detail = f"a model is active at version {current.version}; send If-Match: {etag_of(current)}"
+    if failed == "missing":
+        detail = f"a model is active at version {current.version}; send If-Match: {etag}"
         raise ApiError("precondition-required", detail)
-    if not matches(if_match, etag_of(current)):
-        raise _changed(current, f"the activation is at version {current.version}")
+    if failed:
+        at = f"the activation is at version {current.version}"
+        raise _changed(current, at if failed == "If-Match" else "a model is active already")
     return current.version
 
 

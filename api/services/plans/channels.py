@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from api.services.errors import ApiError, found, not_found
 from api.services.pages import page_of
-from api.services.preconditions import matches
+from api.services.preconditions import failed_condition
 from api.store.access.audit import LOCAL, PROMOTE, ROLLBACK, Actor
 from api.store.database import TenantStore
 from api.store.plans.channels import ChannelRecord, VersionConflict
@@ -102,15 +102,8 @@ class ChannelService:
         """Point a channel at a plan; the caller says which version it replaces."""
         check_name(name)
         current = self._store.channel(name)
-        if current is None:
-            if if_match is not None:
-                raise _changed(None, "the channel does not exist, so there is nothing to match")
-            expected = 0
-        else:
-            if if_none_match is not None:
-                raise _changed(current, "the channel exists already")
-            _check_match(current, if_match)
-            expected = current.version
+        _check_conditions(current, if_match, if_none_match)
+        expected = 0 if current is None else current.version
         read_at = self._memory.monotonic()
         try:
             new = self._store.put_channel(
@@ -134,7 +127,7 @@ class ChannelService:
         """Let a new version point at the plan of an earlier one, by default of the last that had another plan."""
         check_name(name)
         current = found(self._store.channel(name), "channel")
-        _check_match(current, if_match)
+        _check_conditions(current, if_match, None)
         digest = self._plan_before(current) if version is None else self._plan_of(current, version)
         return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)
 
@@ -173,13 +166,18 @@ def check_name(name: str) -> None:
         raise ApiError("invalid-parameter", f"the last segment of a channel name cannot be {segments[-1]}")
 
 
-def _check_match(current: ChannelRecord, if_match: str | None) -> None:
+def _check_conditions(current: ChannelRecord | None, if_match: str | None, if_none_match: str | None) -> None:
     """Reject a change of a version that the caller has not seen."""
-    if if_match is None:
-        detail = f"the channel exists at version {current.version}; send If-Match: {etag_of(current)}"
+    etag = None if current is None else etag_of(current)
+    failed = failed_condition(etag, if_match=if_match, if_none_match=if_none_match)
+    if current is None and failed:
+        raise _changed(None, "the channel does not exist, so there is nothing to match")
+    if current is not None and failed == "missing":
+        detail = f"the channel exists at version {current.version}; send If-Match: {etag}"
         raise ApiError("precondition-required", detail)
-    if not matches(if_match, etag_of(current)):
-        raise _changed(current, f"the channel is at version {current.version}")
+    if current is not None and failed:
+        at = f"the channel is at version {current.version}"
+        raise _changed(current, at if failed == "If-Match" else "the channel exists already")
 
 
 def _changed(current: ChannelRecord | None, detail: str) -> ApiError:

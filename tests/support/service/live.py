@@ -53,6 +53,10 @@ class Live:
         """Send a request and return the whole answer."""
         return self._portal.call(partial(self._client.request, method, url, **options))
 
+    def send(self, request: httpx.Request) -> httpx.Response:
+        """Send a request as it is."""
+        return self._portal.call(self._client.send, request)
+
     def get(self, url: str, **options: object) -> httpx.Response:
         """GET."""
         return self.request("GET", url, **options)

@@ -53,3 +53,16 @@ def test_allow_lists_the_methods_of_all_routes(live: Live) -> None:
         answer = live.request(method, url)
         assert_problem(answer, 405, "method-not-allowed")
         assert answer.headers["allow"] == allowed
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT"])
+@pytest.mark.parametrize(
+    "url",
+    ["/livez/", "/docs/", "/openapi.json/", "/v1/", "/v1/solves/", "/v1/channels/", "/v1/channels/a/", "/v1/keys/?x=1"],
+)
+def test_no_address_ends_with_a_slash(live: Live, method: str, url: str) -> None:
+    answer = live.request(method, url)
+    if method == "HEAD":
+        assert answer.status_code == 404
+    else:
+        assert_problem(answer, 404, "not-found")

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 from pydantic_settings import (
@@ -100,6 +100,16 @@ class Settings(BaseSettings):
         description="Port of a worker for its metrics, on SHARDPLAN_HOST; none: nothing listens.",
     )
     max_body_bytes: int = Field(default=32 * 1024**2, ge=1024, description="Largest request body. Unit: bytes.")
+    max_caller_bodies_bytes: int | None = Field(
+        default=None,
+        description="Request bodies of a key, or of an address without one, that came and are not answered yet; more"
+        " are refused with 429 and Retry-After; none: four of the largest. Unit: bytes.",
+    )
+    max_bodies_bytes: int | None = Field(
+        default=None,
+        description="Request bodies of all callers that came and are not answered yet; more are refused with 503 and"
+        " Retry-After; none: eight of the largest. Unit: bytes.",
+    )
     head_patience_seconds: float = Field(
         default=20.0,
         gt=0,
@@ -232,6 +242,25 @@ class Settings(BaseSettings):
             except ValueError as error:
                 raise PydanticCustomError("proxies", "{error}", {"error": str(error)}) from None
         return listed
+
+    @field_validator("max_caller_bodies_bytes", "max_bodies_bytes")
+    @classmethod
+    def _check_bodies(cls, limit: int | None, info: ValidationInfo) -> int | None:
+        least = info.data.get("max_body_bytes", 0)
+        if limit is not None and limit < least:
+            message = "{limit} is less than one body may have (SHARDPLAN_MAX_BODY_BYTES, {least})"
+            raise PydanticCustomError("bodies", message, {"limit": limit, "least": least})
+        return limit
+
+    @property
+    def caller_bodies_bytes(self) -> int:
+        """What the bodies of one caller may take."""
+        return self.max_caller_bodies_bytes or 4 * self.max_body_bytes
+
+    @property
+    def bodies_bytes(self) -> int:
+        """What the bodies of all callers may take."""
+        return self.max_bodies_bytes or 8 * self.max_body_bytes
 
     @property
     def database(self) -> Path:

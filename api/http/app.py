@@ -17,6 +17,7 @@ from api.http.auth.keys.verification import ApiKeyVerifier
 from api.http.auth.middleware import CallerMiddleware, require_scope
 from api.http.auth.rate_limit import RateLimitMiddleware
 from api.http.auth.tokens.verification import TokenVerifier
+from api.http.middleware.body_budget import BodyBudget
 from api.http.middleware.body_limits import BodyLimitMiddleware
 from api.http.middleware.cached_plan import FetchPathMiddleware
 from api.http.middleware.header_rules import HeaderRulesMiddleware
@@ -222,6 +223,7 @@ def create_app(
         BodyLimitMiddleware,
         max_body_bytes=settings.max_body_bytes,
         patience_seconds=settings.body_patience_seconds,
+        budget=BodyBudget(max_bytes=settings.bodies_bytes, max_caller_bytes=settings.caller_bodies_bytes),
     )
     # Within those that know the caller: what is in memory is for callers who may read, and for nobody else.
     app.add_middleware(FetchPathMiddleware, asks_for_keys=asks_for_keys)

@@ -29,6 +29,10 @@ def new_registry() -> CollectorRegistry:
     return registry
 
 
+#: The status of a request whose caller hung up before it was answered; nobody is sent it.
+CALLER_GONE = 499
+
+
 def route_of(scope: Mapping[str, Any]) -> str:
     """Return the template of the route that answered a request: never an address as it was sent."""
     return str(getattr(scope.get("route"), "path_format", OTHER))

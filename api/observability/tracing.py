@@ -15,7 +15,7 @@ from opentelemetry.trace import NoOpTracer, Span, SpanKind, Status, StatusCode, 
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.observability.metrics import method_of, route_of
+from api.observability.metrics import CALLER_GONE, method_of, route_of
 from api.observability.request_id import request_id_of
 from api.release import VERSION
 from api.settings import Settings
@@ -110,7 +110,7 @@ class TracedRequestsMiddleware:
         carrier = {
             name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _PARENT_HEADERS
         }
-        status = 500
+        status = CALLER_GONE
 
         async def watching_send(message: Message) -> None:
             nonlocal status
@@ -127,6 +127,9 @@ class TracedRequestsMiddleware:
             scope.setdefault("state", {})["trace_id"] = f"{span.get_span_context().trace_id:032x}"
             try:
                 await self._app(scope, receive, watching_send)
+            except BaseException:
+                status = 500 if status == CALLER_GONE else status
+                raise
             finally:
                 method, route = method_of(scope), route_of(scope)
                 span.update_name(f"{method} {route}")

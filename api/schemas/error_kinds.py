@@ -213,6 +213,23 @@ ERROR_KINDS: dict[str, ErrorKind] = {
             retryable=True,
         ),
         ErrorKind(
+            code="caller-bodies-full",
+            status=429,
+            title="Too many bytes at once",
+            explanation="Bodies that you sent and that are not answered yet would take too much together. Send fewer "
+            "at a time; try again after the time in Retry-After. The limit is SHARDPLAN_MAX_CALLER_BODIES_BYTES, for "
+            "each key, or for each address where there is none.",
+            retryable=True,
+        ),
+        ErrorKind(
+            code="bodies-full",
+            status=503,
+            title="The server has too many bodies to read",
+            explanation="Bodies of all callers that are not answered yet would take too much together. Try again "
+            "after the time in Retry-After. The limit is SHARDPLAN_MAX_BODIES_BYTES.",
+            retryable=True,
+        ),
+        ErrorKind(
             code="too-many-listeners",
             status=503,
             title="Too many streams are open",

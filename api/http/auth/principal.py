@@ -1,5 +1,6 @@
 """Who sends a request."""
 
+import ipaddress
 from dataclasses import dataclass
 
 from fastapi import Request
@@ -50,6 +51,19 @@ def tenant_of(scope: Scope) -> str:
     if isinstance(caller, ApiError):
         raise caller
     return DEFAULT_TENANT if caller is None else caller.tenant
+
+
+def name_of_caller(scope: Scope) -> str:
+    """Return by what a caller is counted: its key or token, else its address; of IPv6 its network, one customer's."""
+    caller = caller_of(scope)
+    if isinstance(caller, Principal):
+        return f"caller {caller.who}"
+    host = (scope.get("client") or ("", 0))[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    return host if address.version == 4 else str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))
 
 
 def actor_of(request: Request) -> Actor:

@@ -1,6 +1,5 @@
 """Limits how many requests a caller may send, in the memory of one server."""
 
-import ipaddress
 import math
 import re
 import time
@@ -9,7 +8,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.http.auth.principal import Principal, caller_of
+from api.http.auth.principal import caller_of, name_of_caller
 from api.http.auth.scopes import is_open
 from api.http.middleware.problem_response import refuse
 from api.services.errors import ApiError
@@ -57,7 +56,7 @@ class RateLimitMiddleware:
         self._app, self._limit, self._per_minute = app, RateLimit(per_minute), per_minute
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        wait_seconds = self._limit.wait_seconds(_name(scope)) if _counts(scope) else 0.0
+        wait_seconds = self._limit.wait_seconds(name_of_caller(scope)) if _counts(scope) else 0.0
         if wait_seconds > 0:
             retry_after = math.ceil(wait_seconds)
             detail = (
@@ -77,16 +76,3 @@ def _counts(scope: Scope) -> bool:
         return False  # nobody could say who it is; many may share its address, and each is refused anyway
     is_fetch = scope["method"] in ("GET", "HEAD") and _FETCHED.fullmatch(scope["path"])
     return isinstance(caller, ApiError) or not is_fetch
-
-
-def _name(scope: Scope) -> str:
-    """Return by what a caller is counted: its key or token, else its address; of IPv6 its network, one customer's."""
-    caller = caller_of(scope)
-    if isinstance(caller, Principal):
-        return f"caller {caller.who}"
-    host = (scope.get("client") or ("", 0))[0]
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    return host if address.version == 4 else str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))

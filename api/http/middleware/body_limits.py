@@ -9,6 +9,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.http.auth.principal import name_of_caller
+from api.http.middleware.body_budget import BodyBudget, HeldBody
 from api.http.middleware.decompression import ENCODINGS, Inflater, RejectedBody
 from api.http.middleware.problem_response import refuse
 
@@ -20,11 +22,12 @@ class BodyLimitMiddleware:
     """Counts the bytes of a body as they come, and those that come out of a compressed one; keeps none of them.
 
     A body is waited for as long as ``patience_seconds``, and a second more for each ``LEAST_BYTES_PER_SECOND`` that
-    have come; what is done with it meanwhile does not count.
+    have come; what is done with it meanwhile does not count. What routes keep of it until they answer is counted in
+    ``budget``, by caller.
     """
 
-    def __init__(self, app: ASGIApp, *, max_body_bytes: int, patience_seconds: float) -> None:
-        self._app, self._limit, self._patience_seconds = app, max_body_bytes, patience_seconds
+    def __init__(self, app: ASGIApp, *, max_body_bytes: int, patience_seconds: float, budget: BodyBudget) -> None:
+        self._app, self._limit, self._patience_seconds, self._budget = app, max_body_bytes, patience_seconds, budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -38,7 +41,8 @@ class BodyLimitMiddleware:
                 scope, receive, send, "unsupported-media-type", problem, {"accept-encoding": ", ".join(ENCODINGS)}
             )
             return
-        if length.isdecimal() and (len(length) > 18 or int(length) > self._limit):
+        declared = int(length[:19]) if length.isdecimal() else 0
+        if declared > self._limit:
             too_large = _too_large(self._limit)
             await refuse(scope, receive, send, too_large.code, too_large.detail)
             return
@@ -68,14 +72,29 @@ class BodyLimitMiddleware:
 
         encoding = _encoding(headers) if has_body else "identity"
         inflated = counting_receive if encoding == "identity" else _Inflated(counting_receive, encoding, self._limit)
+        held = HeldBody(self._budget, name_of_caller(scope))
+
+        async def holding_receive() -> Message:
+            message = await inflated()
+            if message.get("body"):
+                held.hold(message["body"])
+            return message
+
         try:
-            await self._app(scope, inflated, watching_send)
+            held.expect(declared)
+            await self._app(scope, holding_receive, watching_send)
         except ClientDisconnect:
             return  # nobody waits for an answer, and to hang up is no error
         except RejectedBody as error:
             if started:
                 raise
-            await refuse(scope, receive, send, error.code, error.detail)
+            rejected = error.code, error.detail
+        else:
+            return
+        finally:
+            held.release()
+        # Only here: the error's traceback has the pieces that came.
+        await refuse(scope, receive, send, *rejected)
 
 
 def _too_large(limit: int) -> RejectedBody:

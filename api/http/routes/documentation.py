@@ -10,7 +10,15 @@ from api.schemas.error_kinds import ERROR_KINDS
 Responses = dict[int | str, dict[str, Any]]
 
 #: What a route with a body, and one that takes an ``Idempotency-Key``, may answer.
-BODY_ERRORS = ("request-timeout", "body-too-large", "unsupported-media-type", "invalid-problem")
+BODY_ERRORS = (
+    "request-timeout",
+    "body-too-large",
+    "unsupported-media-type",
+    "invalid-problem",
+    "too-many-requests",
+    "caller-bodies-full",
+    "bodies-full",
+)
 KEY_ERRORS = ("key-in-flight", "key-reused")
 HAS_IT = {"description": "The caller has it."}
 

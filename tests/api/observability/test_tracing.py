@@ -1,5 +1,6 @@
 """Spans: who called, what was solved, and nothing of what was sent; and nothing at all where nobody asks."""
 
+import asyncio
 import http.server
 import io
 import json
@@ -16,13 +17,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from starlette.types import Receive, Scope, Send
 
 from api.cli.errors import ServerTrouble
 from api.cli.service.process import start_errors
 from api.http.app import create_app
 from api.observability.logging import set_up
 from api.observability.request_log import AccessLog
-from api.observability.tracing import NO_TRACING, Tracing, tracing_of
+from api.observability.tracing import NO_TRACING, TracedRequestsMiddleware, Tracing, tracing_of
 from api.settings import Settings
 from tests.support.service import planners
 from tests.support.service.live import Live, settings_for
@@ -128,6 +130,23 @@ def test_a_solve_is_a_trace_with_its_publication_and_nothing_of_the_spec(traced:
     assert line["trace_id"] == trace_of(solving)
     for span in traced.exporter.get_finished_spans():
         assert "secret" not in span.to_json()
+
+
+def test_the_span_of_a_caller_who_hangs_up_is_no_failure() -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+    async def hang_up(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        """Answer nobody."""
+
+    async def nothing(*_: object) -> dict[str, object]:
+        return {}
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+    asyncio.run(TracedRequestsMiddleware(hang_up, tracer=provider.get_tracer("test"))(scope, nothing, nothing))
+    (span,) = exporter.get_finished_spans()
+    assert span.attributes["http.response.status_code"] == 499
+    assert span.status.is_ok
 
 
 def test_failures_are_marked_without_their_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import zstandard
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from api.http.middleware.body_budget import BodyBudget
 from api.http.middleware.body_limits import BodyLimitMiddleware
 from tests.support.service.live import Live, settings_for
 from tests.support.service.problems import assert_problem
@@ -21,6 +22,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 JSON = {"Content-Type": "application/json"}
 LIMIT = 64 * 1024
+WIDE = BodyBudget(max_bytes=2**40, max_caller_bytes=2**40)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +145,11 @@ def test_a_gibibyte_in_a_mebibyte_is_refused_soon_and_with_little_memory(encodin
     headers = [(name.encode(), value.encode()) for name, value in named.items()]
     scope = {"type": "http", "headers": [*headers, (b"transfer-encoding", b"chunked")], "state": {}}
     tracemalloc.start()
-    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=PATIENCE_SECONDS)(scope, receive, send))
+    asyncio.run(
+        BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=PATIENCE_SECONDS, budget=WIDE)(
+            scope, receive, send
+        )
+    )
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert statuses[0] == 413
@@ -185,7 +191,7 @@ def answer_to(body: AsyncIterator[bytes], patience_seconds: float) -> tuple[int,
 
     headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
     scope = {"type": "http", "headers": headers, "state": {}}
-    limited = BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=patience_seconds)
+    limited = BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=patience_seconds, budget=WIDE)
     asyncio.run(limited(scope, receive, send))
     return statuses[0], read
 
@@ -227,5 +233,5 @@ def test_what_is_done_with_a_body_takes_no_patience() -> None:
 
     headers = [(b"content-type", b"application/json"), (b"transfer-encoding", b"chunked")]
     scope = {"type": "http", "headers": headers, "state": {}}
-    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=0.5)(scope, receive, send))
+    asyncio.run(BodyLimitMiddleware(app, max_body_bytes=2**25, patience_seconds=0.5, budget=WIDE)(scope, receive, send))
     assert statuses == [200]

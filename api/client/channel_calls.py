@@ -1,6 +1,6 @@
 """Rollbacks of channels, which are safe to repeat although each one makes a new version."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 from urllib.parse import quote
 
@@ -46,23 +46,38 @@ def rolled_back(transport: Transport, name: str, *, if_match: str, version: int 
         at = cast("int", before["version"])
         again = transport.request("GET", path)
         after = parse_object(again.content, "the channel")
-        wanted = _plan_of_version(transport, path, at - 1 if version is None else version)
+        wanted = _plan_before(transport, path, at) if version is None else _plan_of_version(transport, path, version)
         if after.get("version") != at + 1 or wanted is None or after.get("plan_digest") != wanted:
             raise
         return after
     return parse_object(response.content, "the channel")
 
 
-def _plan_of_version(transport: Transport, path: str, version: int) -> str | None:
+def _plan_of_version(transport: Transport, path: str, version: int) -> object:
     """Return what a channel pointed at, at one of its versions; ``None`` where it has no such version."""
+    return next((one.get("plan_digest") for one in _versions(transport, path) if one.get("version") == version), None)
+
+
+def _plan_before(transport: Transport, path: str, at: int) -> object:
+    """Return what a rollback from a version comes to, as the service finds it; ``None`` where nothing is before."""
+    plan, below = None, 0
+    for one in _versions(transport, path):
+        version = cast("int", one.get("version"))
+        if version == at:
+            plan, below = one.get("plan_digest"), cast("int", one.get("restored_version") or at)
+        elif version < below and one.get("plan_digest") != plan:
+            return one.get("plan_digest")
+    return None
+
+
+def _versions(transport: Transport, path: str) -> Iterator[Mapping[str, object]]:
+    """Yield the versions of a channel, newest first."""
     params: dict[str, str | list[str]] = {"page_size": "500"}
     while True:
         response = transport.request("GET", f"{path}/history", params=params)
         page = parse_object(response.content, "the history of the channel")
-        for one in cast("list[Mapping[str, object]]", page.get("versions") or []):
-            if one.get("version") == version:
-                return cast("str | None", one.get("plan_digest"))
+        yield from cast("list[Mapping[str, object]]", page.get("versions") or [])
         token = page.get("next_page_token")
         if not isinstance(token, str):
-            return None
+            return
         params["page_token"] = token

@@ -264,7 +264,8 @@ class PlannerClient:
         if_match
             The ETag that the channel had when the decision was made, as ``get_channel`` returns it.
         version
-            The version whose plan comes back; ``None``: the last with another plan.
+            The version whose plan comes back; ``None``: the last with another plan before the one that was promoted and
+            is pointed at now, so that rollbacks go back through what was promoted.
 
         Raises
         ------

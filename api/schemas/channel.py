@@ -18,7 +18,8 @@ class ChannelRollback(StrictModel):
 
     version: Annotated[int, Field(ge=1, lt=2**31)] | None = Field(
         default=None,
-        description="The earlier version whose plan comes back; null: the last one that had another plan.",
+        description="The earlier version whose plan comes back; null: the last one with another plan before the one"
+        " that was promoted and is pointed at now, so that rollbacks go back through what was promoted.",
         examples=[1],
     )
 
@@ -40,6 +41,21 @@ class ChannelVersion(Document):
     plan_digest: str = Field(description="Digest of the plan.")
     plan_url: str = Field(description="Where the plan is.")
     updated_at: Moment = Field(description="When it became this.")
+    who: str | None = Field(
+        default=None,
+        description="Who made it so: id of a key, oidc: and the subject of a token, or local; null: not written down.",
+        examples=["k3v9q0x1"],
+    )
+    action: str | None = Field(
+        default=None,
+        description="channel.promote or channel.rollback; null: not written down.",
+        examples=["channel.promote"],
+    )
+    restored_version: int | None = Field(
+        default=None,
+        description="Of a rollback: the version that was promoted and whose plan came back.",
+        examples=[None],
+    )
 
 
 class ChannelHistory(Document):

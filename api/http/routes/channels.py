@@ -114,7 +114,7 @@ async def rollback_channel(
         str | None, Header(description="ETag of the version that is replaced; a list of them, or *.")
     ] = None,
 ) -> Response:
-    """Make a new version of an earlier one's plan: history stays a line, and a rollback can be rolled back."""
+    """Make a new version of an earlier one's plan: rollbacks go back through what was promoted."""
     rollback = parse_document(await request.body() or b"{}", ChannelRollback)
     by = actor_of(request)
     channel = await run_sync(lambda: services.channels.rollback(name, rollback.version, if_match=if_match, by=by))

@@ -12,7 +12,7 @@ from api.services.pages import page_of
 from api.services.preconditions import failed_condition
 from api.store.access.audit import LOCAL, PROMOTE, ROLLBACK, Actor
 from api.store.database import TenantStore
-from api.store.plans.channels import ChannelRecord, VersionConflict
+from api.store.plans.channels import ChannelRecord, VersionConflict, VersionRecord
 from api.store.plans.plans import UnknownPlan
 from api.store.tenants import DEFAULT_TENANT
 
@@ -97,17 +97,33 @@ class ChannelService:
         if_match: str | None,
         if_none_match: str | None,
         by: Actor = LOCAL,
-        action: str = PROMOTE,
     ) -> ChannelRecord:
         """Point a channel at a plan; the caller says which version it replaces."""
         check_name(name)
         current = self._store.channel(name)
         _check_conditions(current, if_match, if_none_match)
-        expected = 0 if current is None else current.version
+        return self._changed_to(plan_digest, name, 0 if current is None else current.version, by=by, action=PROMOTE)
+
+    def _changed_to(
+        self,
+        plan_digest: str,
+        name: str,
+        expected_version: int,
+        *,
+        by: Actor,
+        action: str,
+        restored_version: int | None = None,
+    ) -> ChannelRecord:
         read_at = self._memory.monotonic()
         try:
             new = self._store.put_channel(
-                name, plan_digest=plan_digest, expected_version=expected, now=self._clock(), by=by, action=action
+                name,
+                plan_digest=plan_digest,
+                expected_version=expected_version,
+                now=self._clock(),
+                by=by,
+                action=action,
+                restored_version=restored_version,
             )
         except VersionConflict as conflict:
             raise _changed(conflict.current, "somebody else changed the channel at the same time") from None
@@ -115,7 +131,7 @@ class ChannelService:
             raise not_found("plan") from None
         return self._memory.remember(self._tenant, new, read_at)
 
-    def history(self, name: str, *, limit: int, before: int | None) -> tuple[Sequence[ChannelRecord], int | None]:
+    def history(self, name: str, *, limit: int, before: int | None) -> tuple[Sequence[VersionRecord], int | None]:
         """Return a page of versions, newest first, and the number that the next page is below."""
         check_name(name)
         records = self._store.channel_versions(name, limit=limit + 1, before=before)
@@ -124,31 +140,41 @@ class ChannelService:
         return page_of(records, limit, lambda channel: channel.version)
 
     def rollback(self, name: str, version: int | None, *, if_match: str | None, by: Actor = LOCAL) -> ChannelRecord:
-        """Let a new version point at the plan of an earlier one, by default of the last that had another plan."""
+        """Let a new version point at the plan of an earlier one, by default of the one before that had another plan.
+
+        One after the other, rollbacks go back through what was promoted: the one before a version that a rollback made
+        is the one before that which it brought back.
+        """
         check_name(name)
         current = found(self._store.channel(name), "channel")
         _check_conditions(current, if_match, None)
-        digest = self._plan_before(current) if version is None else self._plan_of(current, version)
-        return self.put(name, digest, if_match=if_match, if_none_match=None, by=by, action=ROLLBACK)
+        earlier = self._before(current) if version is None else self._at(current, version)
+        return self._changed_to(
+            earlier.plan_digest, name, current.version, by=by, action=ROLLBACK, restored_version=earlier.origin
+        )
 
-    def _plan_of(self, current: ChannelRecord, version: int) -> str:
-        """Return the digest that an earlier version has."""
+    def _at(self, current: ChannelRecord, version: int) -> VersionRecord:
+        """Return an earlier version."""
         last = current.version - 1
         earlier = self._store.channel_versions(current.name, limit=1, before=min(version, last) + 1)
         if not earlier or earlier[0].version != version:
             before = f"1 to {last} are earlier" if last else "there is no version before it"
             raise ApiError("no-such-version", f"the channel is at version {current.version}: {before}")
-        return earlier[0].plan_digest
+        return earlier[0]
 
-    def _plan_before(self, current: ChannelRecord) -> str:
-        """Return the digest of the last version that had another plan: who goes back wants to be rid of this one."""
-        below = current.version
+    def _before(self, current: ChannelRecord) -> VersionRecord:
+        """Return the last version with another plan before the one that was promoted and is pointed at now."""
+        (now,) = self._store.channel_versions(current.name, limit=1, before=current.version + 1)
+        below = now.origin
         while earlier := self._store.channel_versions(current.name, limit=_HISTORY_PAGE, before=below):
             for record in earlier:
                 if record.plan_digest != current.plan_digest:
-                    return record.plan_digest
+                    return record
             below = earlier[-1].version
-        raise ApiError("no-such-version", f"the channel is at version {current.version}, and never had another plan")
+        where = f"the channel is at version {now.version}"
+        if now.origin != now.version:
+            where += f", which brought back version {now.origin}"
+        raise ApiError("no-such-version", f"{where}, and never had another plan before; name a version to go to")
 
 
 def etag_of(record: ChannelRecord) -> str:

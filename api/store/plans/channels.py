@@ -37,6 +37,20 @@ class ChannelRecord:
         return f"/v1/plans/{self.plan_digest}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRecord(ChannelRecord):
+    """What a channel became at one version, and how; who and how are ``None`` where nobody wrote that down."""
+
+    who: str | None
+    action: str | None  # promotion or rollback, as the audit trail calls them
+    restored_version: int | None  # of a rollback: the version that was promoted and whose plan came back
+
+    @property
+    def origin(self) -> int:
+        """The version that was promoted and whose plan this is."""
+        return self.restored_version or self.version
+
+
 class VersionConflict(Exception):
     """The channel is not at the version that the caller named, but at ``current``; ``None`` if it does not exist."""
 
@@ -67,8 +81,11 @@ class Channels(TenantRepository):
         now: float,
         by: Actor = LOCAL,
         action: str = PROMOTE,
+        restored_version: int | None = None,
     ) -> ChannelRecord:
         """Point a channel at a plan; ``expected_version`` 0 creates it. The audit trail calls it ``action``.
+
+        ``restored_version`` is the version that was promoted and whose plan a rollback brings back.
 
         Raises ``VersionConflict`` or ``UnknownPlan``.
         """
@@ -87,20 +104,21 @@ class Channels(TenantRepository):
             else:
                 this = update(_CHANNELS).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)
                 connection.execute(this.values(**values))
-            connection.execute(insert(_HISTORY).values(tenant=self._tenant, name=name, **values))
+            how = {"who": by.who, "action": action, "restored_version": restored_version}
+            connection.execute(insert(_HISTORY).values(tenant=self._tenant, name=name, **values, **how))
             entries = _audit_entry(current), _audit_entry(new)
             append_audit(connection, self._tenant, by, action, f"channels/{name}", *entries, now=now)
             data = {"channel": name, "version": new.version, "plan_digest": plan_digest, "action": action}
             notify_webhooks(connection, self._tenant, CHANNEL_PROMOTED, data, now=now)
             return new
 
-    def channel_versions(self, name: str, *, limit: int, before: int | None) -> list[ChannelRecord]:
+    def channel_versions(self, name: str, *, limit: int, before: int | None) -> list[VersionRecord]:
         """Return versions of a channel, newest first, those below ``before``."""
         this = (_HISTORY.c.tenant == self._tenant) & (_HISTORY.c.name == name)
         query = select(*_VERSION).where(this).order_by(_HISTORY.c.version.desc()).limit(limit)
         if before is not None:
             query = query.where(_HISTORY.c.version < before)
-        return self._records(query, ChannelRecord)
+        return self._records(query, VersionRecord)
 
     def _of_channel(self, name: str) -> Select[Any]:
         return select(*_CHANNEL).where(_CHANNELS.c.tenant == self._tenant, _CHANNELS.c.name == name)

@@ -167,6 +167,10 @@ channel_history = Table(
     Column("version", Integer, primary_key=True),
     Column("plan_digest", Key, nullable=False),
     Column("updated_at", Float, nullable=False),
+    # Of versions from before the audit trail, or older than it is kept, who and how are not known.
+    Column("who", String),
+    Column("action", String),
+    Column("restored_version", Integer),
     ForeignKeyConstraint(*_PLAN),
 )
 

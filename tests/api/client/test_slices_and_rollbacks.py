@@ -100,6 +100,22 @@ def test_a_rollback_whose_answer_was_lost_is_not_done_twice() -> None:
     assert script.answers == []
 
 
+def test_a_lost_rollback_from_a_version_that_a_rollback_made_is_known_again() -> None:
+    third = "sha256:" + "3" * 64
+    versions = [
+        {"version": 5, "plan_digest": OTHER, "restored_version": 1},
+        {"version": 4, "plan_digest": DIGEST, "restored_version": 2},
+        {"version": 3, "plan_digest": third, "restored_version": None},
+        {"version": 2, "plan_digest": DIGEST},
+        {"version": 1, "plan_digest": OTHER},
+    ]
+    page = httpx.Response(200, json={"versions": versions, "next_page_token": None})
+    script = Script(
+        channel(4, DIGEST), httpx.ReadTimeout("lost"), problem(412, title="changed"), channel(5, OTHER), page
+    )
+    assert script.client().rollback("ads/prod", if_match='"v4"')["version"] == 5
+
+
 @pytest.mark.parametrize(
     "after",
     [

@@ -39,9 +39,39 @@ def test_a_rollback_is_a_new_version_of_the_plan_before(live: Live, digests: lis
     assert (back.json()["version"], back.json()["plan_digest"]) == (3, digests[0])
     assert live.get("/v1/channels/back").headers["etag"] == back.headers["etag"] != etag
     assert live.get("/v1/channels/back/plan").headers["x-plan-digest"] == digests[0]
-    forth = live.post("/v1/channels/back:rollback", headers={"If-Match": back.headers["etag"]})
+    forth = live.post("/v1/channels/back:rollback", {"version": 2}, headers={"If-Match": back.headers["etag"]})
     assert forth.json()["plan_digest"] == digests[1]  # a rollback can be rolled back
     assert line(live, "back") == [digests[0], digests[1], digests[0], digests[1]]
+
+
+def test_rollbacks_go_back_one_version_each_time(live: Live, digests: list[str]) -> None:
+    first, second = digests
+    third = live.solve(tiny(name="third", model__batch_size_per_rank=8))["result"]["plan_digest"]
+    assert len({first, second, third}) == 3
+    url, etag = "/v1/channels/walk", promote(live, "walk", first, second, third)
+
+    def back(body: object = None) -> tuple[str, int | None]:
+        nonlocal etag
+        answer = live.post(f"{url}:rollback", body, headers={"If-Match": etag})
+        assert answer.status_code == 200, answer.text
+        etag = answer.headers["etag"]
+        newest = live.get(f"{url}/history?page_size=1").json()["versions"][0]
+        assert (newest["action"], newest["who"]) == ("channel.rollback", "local")
+        return newest["plan_digest"], newest["restored_version"]
+
+    assert back() == (second, 2)
+    assert back() == (first, 1)
+    detail = assert_problem(live.post(f"{url}:rollback", headers={"If-Match": etag}), 422, "no-such-version")["detail"]
+    assert "version 5, which brought back version 1" in detail
+    assert back({"version": 4}) == (second, 2)  # what a rollback had made
+    assert back() == (first, 1)
+    etag = live.put(url, {"plan_digest": third}, headers={"If-Match": etag}).headers["etag"]
+    assert back() == (first, 1)  # what launchers had before the promotion
+    assert back({"version": 3}) == (third, 3)
+    assert back() == (second, 2)
+    assert [version["action"] for version in live.get(f"{url}/history").json()["versions"]][-3:] == [
+        "channel.promote"
+    ] * 3
 
 
 def test_a_rollback_to_a_version_by_its_number(live: Live, digests: list[str]) -> None:
@@ -97,6 +127,9 @@ def test_history_is_paged_newest_first(live: Live, digests: list[str]) -> None:
         "plan_digest": digests[1],
         "plan_url": f"/v1/plans/{digests[1]}",
         "updated_at": live.get("/v1/channels/a/long/line").json()["updated_at"],
+        "who": "local",
+        "action": "channel.promote",
+        "restored_version": None,
     }
     rest = live.get(first.headers["link"].partition(">")[0].removeprefix("<"))
     assert [version["version"] for version in rest.json()["versions"]] == [1]

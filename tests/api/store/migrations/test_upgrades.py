@@ -210,3 +210,35 @@ def test_an_upgrade_that_is_killed_at_any_statement_has_changed_nothing_in_postg
         with closing(Database.of_postgres(url)) as database:
             use(database.for_tenant(DEFAULT_TENANT))
     assert number > 4 * _STEP
+
+
+def test_the_history_of_channels_is_filled_from_the_audit_trail(tmp_path: Path) -> None:
+    path = tmp_path / "db.sqlite"
+    old_release(path, "0006")
+    promote, rollback = "channel.promote", "channel.rollback"
+    changes = [("a", None), ("a", promote), ("b", promote), ("a", rollback), ("b", rollback), ("a", rollback)]
+    with closing(sqlite3.connect(path)) as connection:
+        for digest in "ab":
+            document = packed(canonical_bytes({**PLAN, "plan_digest": digest}))
+            connection.execute("INSERT INTO plans VALUES ('t', ?, ?, 1.0)", (digest, document))
+        for version, (digest, action) in enumerate(changes, start=1):
+            connection.execute("INSERT INTO channel_history VALUES ('t', 'x/y', ?, ?, 1.0)", (version, digest))
+            if action is not None:
+                after = f'{{"version": {version}, "plan_digest": "{digest}"}}'
+                entry = (version, f"who{version}", action, "channels/x/y", after)
+                connection.execute("INSERT INTO audit VALUES ('t', ?, 1.0, ?, ?, ?, NULL, ?, NULL)", entry)
+        connection.execute("INSERT INTO channel_history VALUES ('other', 'x/y', 1, 'a', 1.0)")
+        connection.execute("INSERT INTO audit VALUES ('t', 9, 1.0, 'ann', 'key.create', 'keys/1', NULL, NULL, NULL)")
+        connection.commit()
+    with closing(Database.of_file(path)) as database:
+        history = database.for_tenant("t").channel_versions("x/y", limit=9, before=None)
+        assert [(one.who, one.action, one.restored_version) for one in reversed(history)] == [
+            (None, None, None),
+            ("who2", promote, None),
+            ("who3", promote, None),
+            ("who4", rollback, 2),
+            ("who5", rollback, 3),
+            ("who6", rollback, 2),
+        ]
+        (other,) = database.for_tenant("other").channel_versions("x/y", limit=9, before=None)
+        assert other.who is None

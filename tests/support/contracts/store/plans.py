@@ -2,6 +2,7 @@
 
 import pytest
 
+from api.store.access.audit import PROMOTE, ROLLBACK, Actor
 from api.store.database import Database, TenantStore
 from api.store.plans.channels import VersionConflict
 from api.store.plans.plans import PlanRecord, PlanSummary, UnknownPlan
@@ -63,6 +64,18 @@ class PlanContract:
         assert store.put_channel("c", plan_digest=OTHER, expected_version=1, now=3.0).version == 2
         history = store.channel_versions("c", limit=9, before=None)
         assert [(item.version, item.plan_digest) for item in history] == [(2, OTHER), (1, DIGEST)]
+
+    def test_versions_say_who_made_them_and_what_they_brought_back(
+        self, database: Database, store: TenantStore
+    ) -> None:
+        publish(database, 1, plan())
+        store.put_channel("c", plan_digest=DIGEST, expected_version=0, now=1.0, by=Actor(who="ann"))
+        store.put_channel("c", plan_digest=DIGEST, expected_version=1, now=2.0, action=ROLLBACK, restored_version=1)
+        history = store.channel_versions("c", limit=9, before=None)
+        assert [(item.who, item.action, item.restored_version, item.origin) for item in history] == [
+            ("local", ROLLBACK, 1, 1),
+            ("ann", PROMOTE, None, 1),
+        ]
 
     def test_versions_of_a_channel_are_paged_newest_first(self, database: Database, store: TenantStore) -> None:
         publish(database, 1, plan())

@@ -32,6 +32,7 @@ from api.http.protocol.server_sent_events import Listeners, SolveStreams
 from api.http.routes import (
     activations,
     audit,
+    caller,
     catalogue,
     channels,
     cost_models,
@@ -100,6 +101,7 @@ ROUTERS = (
     activations.router,
     catalogue.router,
     example_bodies.router,
+    caller.router,
     keys.router,
     audit.router,
     webhooks.router,

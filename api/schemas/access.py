@@ -47,6 +47,17 @@ class KeyList(Document):
     keys: list[KeyDocument]
 
 
+class CallerDocument(Document):
+    """Who sends a request."""
+
+    who: str = Field(
+        description="Id of the key, or oidc: and the subject of a token; local where none was asked for.",
+        examples=["0a1b2c3d4e5f"],
+    )
+    tenant: str = Field(description="Whose plans it reaches, and nobody else's.", examples=["default"])
+    scopes: list[str] = Field(description="What it allows; admin comes with all others.", examples=[["read"]])
+
+
 class AuditEntry(Document):
     """One change."""
 

@@ -25,6 +25,7 @@ ROUTE_SCOPES: Mapping[str, str] = {
     "GET /v1/channels/{name}": READ,
     "GET /v1/channels/{name}/plan": READ,
     "GET /v1/channels/{name}/history": READ,
+    "GET /v1/caller": READ,
     "GET /v1/examples": READ,
     "GET /v1/examples/{example_id}": READ,
     "GET /v1/hardware-profiles": READ,

@@ -187,6 +187,7 @@ LINES: Mapping[str, Line] = {
     ),
     "GET /v1/examples": Line("shared", ("/v1/examples",)),
     "GET /v1/examples/{example_id}": Line("shared", ("/v1/examples/three-tables",)),
+    "GET /v1/caller": Line("own", ("/v1/caller",)),
     "GET /v1/keys": Line("own", ("/v1/keys",)),
     "POST /v1/keys": Line("own", ("/v1/keys",), ({"name": "made", "scopes": ["read"]},)),
     "DELETE /v1/keys/{key_id}": hidden("/v1/keys/<key>"),

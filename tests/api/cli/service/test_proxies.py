@@ -15,7 +15,11 @@ from starlette.types import Receive, Scope, Send
 from api.cli.service.run_server import server_config
 from tests.support.service.live import settings_for
 
-SAID = {"X-Forwarded-For": "6.6.6.6, 9.9.9.9", "X-Forwarded-Proto": "https", "Forwarded": "for=7.7.7.7;proto=https"}
+FORWARDED = {
+    "X-Forwarded-For": "6.6.6.6, 9.9.9.9",
+    "X-Forwarded-Proto": "https",
+    "Forwarded": "for=7.7.7.7;proto=https",
+}
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,18 +45,20 @@ def serving(folder: Path, **settings: object) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("trusted", [None, "", " ", "10.0.0.0/8, ::1", "127.0.0.2"])
-def test_nobody_else_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: str | None) -> None:
+def test_headers_of_other_peers_are_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: str | None
+) -> None:
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     with serving(tmp_path, trusted_proxies=trusted) as url:
-        assert httpx.get(url, headers=SAID).text == "127.0.0.1 http"
+        assert httpx.get(url, headers=FORWARDED).text == "127.0.0.1 http"
 
 
 @pytest.mark.parametrize(
     ("trusted", "caller"), [("127.0.0.1", "9.9.9.9"), ("9.9.9.9,10.0.0.0/8, 127.0.0.0/8", "6.6.6.6")]
 )
-def test_proxies_are_believed_and_what_they_were_told_is_not(tmp_path: Path, trusted: str, caller: str) -> None:
+def test_headers_of_trusted_proxies_name_the_caller(tmp_path: Path, trusted: str, caller: str) -> None:
     with serving(tmp_path, trusted_proxies=trusted) as url:
-        assert httpx.get(url, headers=SAID).text == f"{caller} https"
+        assert httpx.get(url, headers=FORWARDED).text == f"{caller} https"
 
 
 @pytest.mark.parametrize("listed", ["proxy.internal", "*", "10.0.0.1/8", "10.0.0.1;10.0.0.2", "10.0.0.0/33"])

@@ -24,6 +24,7 @@ def test_the_committed_file_is_up_to_date(document: dict[str, object], root: Pat
 def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> None:
     operations = {(method, path) for path, item in document["paths"].items() for method in item}
     assert operations == {
+        ("get", "/v1/caller"),
         ("post", "/v1/solves"),
         ("get", "/v1/solves"),
         ("get", "/v1/solves/{solve_id}"),

@@ -210,3 +210,20 @@ def test_plans_in_memory_are_for_keys_that_may_read(guarded: Guarded) -> None:
             for scope in ("solve", "promote"):
                 assert live.request(method, url, headers=headers[scope]).status_code == 403
             assert live.request(method, url, headers=headers["admin"]).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("granted", "scopes"),
+    [
+        (["read"], ["read"]),
+        (["promote", "read", "solve"], ["read", "solve", "promote"]),
+        (["admin"], ["read", "solve", "promote", "admin"]),
+    ],
+)
+def test_a_caller_is_answered_with_its_scopes(guarded: Guarded, granted: list[str], scopes: list[str]) -> None:
+    header = guarded.header(*granted)
+    answer = guarded.live.get("/v1/caller", headers=header)
+    document = answer.json()
+    assert (document["scopes"], document["tenant"]) == (scopes, "default")
+    assert document["who"] in header["Authorization"]
+    assert answer.headers["cache-control"] == "no-store"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from api.http.auth.scopes import SCOPES
 from api.schemas.error_kinds import ERROR_KINDS
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
@@ -66,3 +67,7 @@ def test_no_address_ends_with_a_slash(live: Live, method: str, url: str) -> None
         assert answer.status_code == 404
     else:
         assert_problem(answer, 404, "not-found")
+
+
+def test_who_is_asked_for_no_key_may_do_everything(live: Live) -> None:
+    assert live.get("/v1/caller").json() == {"who": "local", "tenant": "default", "scopes": list(SCOPES)}

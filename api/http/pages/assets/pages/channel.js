@@ -1,6 +1,7 @@
 /** One channel: where it points, where it pointed, and the way back. */
 
 import { get, request, withQuery } from "../api.js";
+import { may } from "../caller.js";
 import { channelPath, fill, h, link, segment } from "../dom.js";
 import * as format from "../format.js";
 import {
@@ -22,7 +23,7 @@ import { pointChannel } from "./plan_use.js";
 export async function channelPage(name) {
   const address = `/v1/channels/${channelPath(name)}`;
   const { document: channel, etag } = await request(address);
-  const plan = await get(channel.plan_url);
+  const [plan, mayPromote] = await Promise.all([get(channel.plan_url), may("promote")]);
   const told = h("div", { role: "status" });
   const act = async (work) => {
     try {
@@ -41,7 +42,7 @@ export async function channelPage(name) {
       const page = await get(withQuery(`${address}/history`, { page_size: 50, page_token: token }));
       return { rows: page.versions, next: page.next_page_token };
     },
-    (versions) => historyTable(versions, channel, rollBack),
+    (versions) => historyTable(versions, channel, mayPromote ? rollBack : null),
   );
   return {
     title: `${name}: channel`,
@@ -67,7 +68,7 @@ export async function channelPage(name) {
             h("code", {}, `shardplan fetch ${name} -o plan.json --server ${location.origin}`),
           ],
         ]),
-        pointForm(name, act),
+        mayPromote && pointForm(name, act),
       ),
       section("History", h("p", {}, "Newest first; every change is kept."), history),
     ],
@@ -88,16 +89,24 @@ function historyTable(versions, channel, rollBack) {
             ? "the same plan"
             : link(`/ui/plans/${segment(version.plan_digest)}/diff/${segment(channel.plan_digest)}`, "compare"),
       },
-      {
+      { title: "How", wide: true, cell: howMade },
+      rollBack !== null && {
         title: "Go back",
         cell: (version) =>
           version.version === channel.version
             ? "points here now"
             : button(`Roll back to version ${version.version}`, () => rollBack(version.version)),
       },
-    ],
+    ].filter(Boolean),
     versions,
   );
+}
+
+/** Who made a version, and how; of old ones that is not written down. */
+function howMade({ who, action, restored_version: restored }) {
+  if (action === null) return "not written down";
+  const did = action === "channel.rollback" ? "rolled back" : "promoted";
+  return `${did}${restored === null ? "" : ` to version ${restored}`} by ${who}`;
 }
 
 function pointForm(name, act) {

@@ -1,6 +1,7 @@
 /** The first page: what is going on, and how to begin. */
 
 import { get, post } from "../api.js";
+import { may } from "../caller.js";
 import { fill, h, link, segment } from "../dom.js";
 import * as format from "../format.js";
 import { button, issueList, labelled, pageHead, problemPanel, section, select } from "../parts.js";
@@ -14,7 +15,8 @@ const NUM_SHOWN = 8;
 
 /** The page. */
 export async function overviewPage() {
-  const [solves, plans, channels] = await Promise.all([
+  const [mayAsk, solves, plans, channels] = await Promise.all([
+    may("solve"),
     newestSolves(NUM_SHOWN).catch((problem) => ({ element: trouble(problem), isEmpty: false })),
     newestPlans(NUM_SHOWN).catch(trouble),
     someChannels(NUM_SHOWN).catch(trouble),
@@ -24,9 +26,11 @@ export async function overviewPage() {
     content: [
       pageHead("Plans for embedding tables", {
         kicker: "How the embedding tables of recommendation models are cut and placed on the ranks of a cluster.",
-        actions: [link("#submit", "Ask for a plan"), link("/docs", "HTTP API")],
+        actions: [mayAsk && link("#submit", "Ask for a plan"), link("/docs", "HTTP API")].filter(Boolean),
       }),
-      solves.isEmpty ? [submitSection(), solves.element] : [solves.element, plans, channels, submitSection()],
+      solves.isEmpty
+        ? [mayAsk && submitSection(), solves.element]
+        : [solves.element, plans, channels, mayAsk && submitSection()],
     ],
   };
 }

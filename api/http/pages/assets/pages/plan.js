@@ -1,6 +1,7 @@
 /** One plan: what it costs, who is waited for, what is full, where tables lie, and what all of it rests on. */
 
 import { get } from "../api.js";
+import { may } from "../caller.js";
 import { fill, h, link, segment } from "../dom.js";
 import * as format from "../format.js";
 import { button, digest, keyFigures, pageHead } from "../parts.js";
@@ -22,7 +23,7 @@ const OBJECTIVES = {
 
 /** The page of a plan, by digest. */
 export async function planPage(planDigest) {
-  const plan = await get(`/v1/plans/${segment(planDigest)}`);
+  const [plan, mayPromote] = await Promise.all([get(`/v1/plans/${segment(planDigest)}`), may("promote")]);
   return {
     title: plan.name ? `${plan.name}: plan` : "Plan",
     content: [
@@ -35,7 +36,7 @@ export async function planPage(planDigest) {
       searchSection(plan),
       whySection(plan),
       evidenceSection(plan),
-      useSection(plan),
+      useSection(plan, mayPromote),
     ],
   };
 }

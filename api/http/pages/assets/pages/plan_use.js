@@ -14,8 +14,8 @@ const FORMATS = [
   ["sparsecore", "SparseCore"],
 ];
 
-/** The section of a plan. */
-export function useSection(plan) {
+/** The section of a plan; only who may promote is offered to point a channel at it. */
+export function useSection(plan, mayPromote) {
   const address = `/v1/plans/${segment(plan.plan_digest)}`;
   const made = section(
     "Use it",
@@ -26,7 +26,7 @@ export function useSection(plan) {
       ". Launchers follow a channel.",
     ),
     exportForm(plan, address),
-    channelForm(plan),
+    mayPromote && channelForm(plan),
     compareForm(plan),
   );
   made.id = "use";

@@ -1,6 +1,7 @@
 /** One solve: how far it is while it runs, and what it came to. */
 
 import { get, post, request } from "../api.js";
+import { may } from "../caller.js";
 import { gapChart } from "../charts/gap.js";
 import { fill, h, link, segment } from "../dom.js";
 import { followSolve } from "../events.js";
@@ -30,7 +31,7 @@ const POLL_SECONDS = 10;
 /** The page of a solve, by id. */
 export async function solvePage(solveId) {
   const address = `/v1/solves/${segment(solveId)}`;
-  const solve = await get(address);
+  const [solve, mayChange] = await Promise.all([get(address), may("solve")]);
   const head = h("div", {});
   const figures = h("div", {});
   const outcome = h("div", {});
@@ -44,7 +45,7 @@ export async function solvePage(solveId) {
   let isTold = false; // whether all events were heard
 
   function draw() {
-    fill(head, solveHead(now, { stop, retry }));
+    fill(head, solveHead(now, mayChange ? { stop, retry } : null));
     fill(figures, solveFigures(now, events));
     fill(outcome, solveOutcome(now));
   }
@@ -145,7 +146,7 @@ function runningSeconds(solve) {
   return solve.started_at ? Math.max(0, (Date.now() - new Date(solve.started_at)) / 1000) : null;
 }
 
-function solveHead(solve, { stop, retry }) {
+function solveHead(solve, acts) {
   return pageHead(solve.name || "A solve", {
     trail: [["/ui/solves", "Solves"]],
     kicker: [
@@ -156,8 +157,8 @@ function solveHead(solve, { stop, retry }) {
     actions: [
       solve.result?.plan_digest &&
         h("a", { class: "button", href: `/ui/plans/${segment(solve.result.plan_digest)}` }, "See the plan"),
-      isOpen(solve) && button("Stop, and keep the best plan", stop),
-      (solve.state === "failed" || solve.state === "cancelled") && button("Try again", retry),
+      acts && isOpen(solve) && button("Stop, and keep the best plan", acts.stop),
+      acts && (solve.state === "failed" || solve.state === "cancelled") && button("Try again", acts.retry),
       link(`/v1/solves/${segment(solve.id)}`, "JSON"),
     ].filter(Boolean),
   });

@@ -188,7 +188,7 @@ def test_claims_name_tenant_and_scopes(issuer: Issuer) -> None:
 
 
 @pytest.mark.parametrize("space", ["\n", "\t", "\r", "\x0b", "\x1c", "\x85", "\xa0", "\u2003", "\u2028", "\u3000"])
-def test_scopes_are_told_apart_by_the_space_of_ascii_alone(issuer: Issuer, space: str) -> None:
+def test_scopes_are_split_at_the_space_of_ascii_alone(issuer: Issuer, space: str) -> None:
     async def test() -> None:
         caller = await Hands(issuer).show(scope=f"x{space}admin read  solve{space}")
         assert caller == Principal("oidc:ann", frozenset({"read"}))

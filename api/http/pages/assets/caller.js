@@ -1,0 +1,23 @@
+/** What the reader may do: the pages offer nothing else. */
+
+import { get } from "./api.js";
+import { storedKey } from "./key.js";
+
+/** The answer, and the key that it was asked with. */
+let known = null;
+
+/** Whether the reader's key, or whoever needs none, has a scope; false where that cannot be found out. */
+export async function may(scope) {
+  const key = storedKey();
+  if (known === null || known.key !== key) known = { key, scopes: scopesOfReader() };
+  return (await known.scopes).includes(scope);
+}
+
+async function scopesOfReader() {
+  try {
+    return (await get("/v1/caller")).scopes;
+  } catch {
+    known = null; // the next page asks again
+    return [];
+  }
+}

@@ -16,11 +16,15 @@ from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.torchrec.rules import ROW_SCHEMES
 from planner.orchestration.placement.to_placement import to_placement
 from planner.output.exporters.generic import to_document
+from planner.pipeline import plan
 from planner.pricing.price_options import price
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Assignment, Scope
 from planner.verification.evaluate_placement import bytes_by_tier
 from planner.verification.plan_from_placement import plan_of_placement
 from tests.support.planning.builders import SSD, make_cluster, make_problem, make_table
+from tests.support.thorough import THOROUGH
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
@@ -220,3 +224,28 @@ def test_random_plans_take_the_bytes_of_their_operators(seed: int, monkeypatch: 
         placement = without_reserved_bytes(placement)
     document, found = operators(problem, placement, monkeypatch)
     assert_equal_bytes(problem, document, found)
+
+
+@pytest.mark.parametrize("seed", range(10 if THOROUGH else 1))
+def test_a_job_larger_than_its_accelerators_holds_what_was_planned(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mixed widths in host memory behind caches, as the search places them: no rank holds more than it has."""
+    rng = np.random.default_rng(seed)
+    optimizer = str(rng.choice(list(OPTIMIZER_CLASSES)))
+    widths = rng.choice([16, 64, 128, 512], size=20).tolist()
+    tables = [
+        make_table(f"t{i}", int(rng.integers(10_000, 300_000)), width, optimizer=optimizer, module_path="bags")
+        for i, width in enumerate(widths)
+    ]
+    needed = sum(table.weight_bytes for table in tables)
+    cluster_ = make_cluster(1, 4, hbm_bytes=needed / 16, ddr_bytes=2 * needed)
+    problem = make_problem(*tables, cluster=cluster_, pipeline=str(rng.choice(PIPELINES)))
+    limits = SolveLimits(
+        time_limit_seconds=60.0, work_limit_seconds=1.0, relative_gap=0.01, seed=seed, reproducible=True
+    )
+    result = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=limits)
+    assert result.plan is not None
+    document, found = operators(problem, result.plan.placement, monkeypatch)
+    assert_equal_bytes(problem, document, found)
+    assert any(operator.bytes["cache", "hbm"] for operator in found)
+    for rank in document["ranks"]:
+        assert all(held <= rank["capacity_bytes"][tier] for tier, held in rank["bytes"].items())

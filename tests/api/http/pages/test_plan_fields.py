@@ -9,6 +9,7 @@ from typing import get_args, get_type_hints, is_typeddict
 import pytest
 
 from planner.output import plan_document as definition
+from planner.pricing.memory import LINES
 
 
 class _Assumption(definition.EvidenceDocument):
@@ -108,3 +109,11 @@ def test_pages_read_most_parts_of_a_plan(root: Path) -> None:
 )
 def test_a_field_that_does_not_exist_is_found(source: str, unknown: list[str]) -> None:
     assert unknown_fields(source) == unknown
+
+
+def test_the_memory_page_shows_every_line_of_the_ledger(root: Path) -> None:
+    """A line without a colour would be left out of the bars."""
+    script = (root / "api/http/pages/assets/pages/plan_memory.js").read_text()
+    block = re.search(r"LINE_COLOURS = \{(.*?)\};", script, re.DOTALL)
+    assert block is not None
+    assert set(re.findall(r"^  (\w+): \d+,$", block[1], re.MULTILINE)) == set(LINES)

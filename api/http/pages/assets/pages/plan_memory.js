@@ -22,6 +22,8 @@ const LINE_COLOURS = {
   output_buffers: 2,
   cache: 4,
   cache_index: 7,
+  eviction_buffers: 2,
+  write_buffers: 3,
   hot_rows: 5,
   remap: 9,
 };
@@ -42,6 +44,7 @@ export function memorySection(plan) {
       used.length > 1 && h("h3", {}, name),
       tierChart(plan, tier, name),
       h("p", { class: "note" }, reserved(plan.ranks, tier)),
+      byTorchRec(plan.ranks, tier),
     ]),
   );
 }
@@ -67,6 +70,12 @@ function tierChart(plan, tier, name) {
     interval: format.byteInterval,
     table: () => ranksTable(title, plan.ranks, columns, format.bytes),
   }).element;
+}
+
+/** What TorchRec's own planner would count on the fullest rank, if its estimator priced the plan. */
+function byTorchRec(ranks, tier) {
+  const counted = Math.max(...ranks.map((rank) => rank.torchrec_bytes?.[tier] ?? 0));
+  return counted > 0 && h("p", { class: "note" }, `TorchRec's own planner counts ${format.bytes(counted)} at most.`);
 }
 
 /** What tables may not use, of the rank where that is most. */

@@ -32,7 +32,9 @@ class Rectangle(StrictModel):
 class ShardDocument(Rectangle):
     """A rectangle of a table on one rank, in one memory tier."""
 
-    tier: TierName = "hbm"
+    tier: TierName | None = Field(
+        default=None, description="Memory tier; null for the one where the kernel keeps rows.", examples=["hbm"]
+    )
     bytes: Annotated[float, Field(ge=0)] | None = Field(
         default=None, description="Bytes of the shard, as its author counted them; not used."
     )

@@ -22,6 +22,7 @@ from api.specs.references.resolve import PACKAGE, Library, resolve_references
 from api.specs.request import SolveInputs, SolveRequest, inputs_of, request_of
 from api.specs.state import SpecState
 from api.specs.to_domain.to_domain import to_domain
+from cost_models.vocabulary import Tier
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.problem import Problem
 
@@ -76,7 +77,8 @@ def parse_evaluation(
     read = read_evaluation(raw, issues)
     request = _checked(read.state, library, issues, cost_model)
     if isinstance(read.request, EvaluationRequest):
-        return request, given_plan(read.request.plan, read.content["plan"])
+        device_tier = request.problem.cluster.device_tier
+        return request, given_plan(read.request.plan, read.content["plan"], device_tier=device_tier)
     plan = read.content["plan"]
     return request, _rewritten(plan, canonical_bytes(plan), request.problem, "/plan")
 
@@ -94,7 +96,8 @@ def parse_plan(raw: bytes, problem: Problem | None = None) -> GivenPlan:
     content = read_json(raw)
     if problem is not None and is_foreign(content):
         return _rewritten(content, raw, problem, "")
-    return given_plan(parse_document(raw, PlanDocument), content)
+    device_tier = Tier.HBM if problem is None else problem.cluster.device_tier
+    return given_plan(parse_document(raw, PlanDocument), content, device_tier=device_tier)
 
 
 def is_well_formed(raw: bytes) -> bool:

@@ -49,12 +49,24 @@ class MissCurves:
     @cached_property
     def _points(self) -> tuple[Floats, Floats]:
         """Held share of rows and missed share of distinct rows, each (tables, points)."""
-        return _all_curves(self.accesses, self.num_rows, self.num_lookups, self.distinct_rows)
+        return _all_curves(self.accesses, self.num_rows, self.num_lookups)
 
     def missed_of(self, table: int, cache_load_factor: Floats) -> Floats:
         """Return the missed share of one table for some sizes of its cache; NaN where nothing is known."""
+        access, num_lookups = self.accesses[table], float(self.num_lookups[table])
+        if isinstance(access, MissRatioCurve) and num_lookups > 0:
+            return self._measured(access, table, cache_load_factor)
         held, missed = self._points
         found: Floats = np.interp(cache_load_factor, held[table], missed[table])
+        return found
+
+    def _measured(self, access: MissRatioCurve, table: int, cache_load_factor: Floats) -> Floats:
+        """Interpolate between all measured points; misses of lookups become misses of distinct rows, at most all."""
+        num_lookups, distinct_rows = float(self.num_lookups[table]), float(self.distinct_rows[table])
+        most = min(num_lookups, self.num_rows[table]) if np.isnan(distinct_rows) else distinct_rows
+        held, missed = zip(*_ends(access), strict=True)
+        ratio = np.interp(cache_load_factor, held, missed)
+        found: Floats = np.minimum(ratio * num_lookups / max(most, 1e-300), 1.0)
         return found
 
     def at(self, table: Ints, cache_load_factor: Floats) -> Floats:
@@ -66,7 +78,7 @@ class MissCurves:
 
 
 def _all_curves(
-    accesses: Sequence[AccessStatistics | None], num_rows: Sequence[int], num_lookups: Floats, distinct_rows: Floats
+    accesses: Sequence[AccessStatistics | None], num_rows: Sequence[int], num_lookups: Floats
 ) -> tuple[Floats, Floats]:
     count = len(accesses)
     held = np.tile(np.linspace(0.0, 1.0, len(_STEPS) + 1), (count, 1))
@@ -85,11 +97,6 @@ def _all_curves(
             for first in range(0, len(tables), _AT_ONCE):
                 few = slice(first, first + _AT_ONCE)
                 held[tables[few]], missed[tables[few]] = _curves(chances[few], sizes[few], rows[few])
-    for i in known:
-        access = accesses[i]
-        if isinstance(access, MissRatioCurve):
-            most = min(float(num_lookups[i]), num_rows[i]) if np.isnan(distinct_rows[i]) else float(distinct_rows[i])
-            held[i], missed[i] = _given(access, held.shape[1], float(num_lookups[i]) / max(most, 1e-300))
     return held, missed
 
 
@@ -112,14 +119,6 @@ def _curves(chance: Floats, size: Floats, num_rows: Floats) -> tuple[Floats, Flo
     missed = np.minimum(missed, 1.0)
     held = np.concatenate([np.minimum(held, 1.0), np.ones((len(held), 1))], axis=1)
     return held, np.concatenate([missed, np.zeros((len(missed), 1))], axis=1)
-
-
-def _given(access: MissRatioCurve, num_points: int, lookups_per_row: float) -> tuple[Floats, Floats]:
-    """A measured curve at evenly spaced sizes; misses of lookups become misses of distinct rows, at most all."""
-    points = list(_ends(access))
-    held = np.linspace(0.0, 1.0, num_points)
-    ratio = np.interp(held, [held for held, _ in points], [missed for _, missed in points])
-    return held, np.minimum(ratio * lookups_per_row, 1.0)
 
 
 def _ends(access: MissRatioCurve) -> Iterator[tuple[float, float]]:

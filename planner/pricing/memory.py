@@ -35,14 +35,17 @@ from cost_models.arrays import Codes, Floats, Ints
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import IS_CACHED, IS_REPLICATED, Kernel, Tier
 from planner.domain.problem.problem import Problem
+from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.operators import CACHE_LINES, CacheBytes, shard_cache_bytes
 
 #: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
-#: ``optimizer_state`` is what an optimizer stores per weight, ``row_optimizer_state`` what it stores per row.
+#: ``optimizer_state`` is what an optimizer stores per weight, ``row_optimizer_state`` what it stores per row, and
+#: ``row_keys`` are the ids that a runtime stores with the rows.
 LINES = (
     "weights",
     "optimizer_state",
     "row_optimizer_state",
+    "row_keys",
     "gradients",
     "hot_rows",
     "remap",
@@ -105,6 +108,7 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
         weights - hot_weights,
         per_weight - hot_state,
         per_row,
+        stored_rows * (RUNTIMES[problem.runtime].row_key_bytes if ledger == EXACT else 0.0),
         gradients,
         hot_weights + hot_state,
         np.where(hot_rows > 0, stored_rows * REMAP_BYTES, 0.0),

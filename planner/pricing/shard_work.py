@@ -3,8 +3,11 @@
 Counts per training step, or per request that a host serves. With B samples per rank, W ranks, G ranks per host and a
 table of ``ids`` per sample: a rank's batch holds B x ids; a shard that holds whole rows serves all
 ranks (W x B x ids lookups), one of n row blocks an nth of that, a replica its own rank's. Of a request of N samples
-a rank's batch is N / W: what is done for "all ranks' batches" is done once for the request.
+a rank's batch is N / W: what is done for "all ranks' batches" is done once for the request. Replicas share whole
+samples, so that the slowest card does ceil(N / W) of them.
 """
+
+import math
 
 import numpy as np
 
@@ -49,8 +52,9 @@ def build_work(
     cluster = problem.cluster
     split = row_shards(scheme, cluster.world_size, cluster.ranks_per_host)
     replicated = IS_REPLICATED[scheme]
+    of_batch = np.where(replicated, _replica_share(problem), 1.0)  # what a rank's share of a request becomes there
     ids_of_all = columns.batch_ids[table] * cluster.world_size
-    lookups = np.where(replicated, columns.batch_ids[table], ids_of_all / split)
+    lookups = np.where(replicated, columns.batch_ids[table] * of_batch, ids_of_all / split)
     distinct = np.where(replicated, columns.distinct_of_one_rank[table], columns.distinct_of_all_ranks[table] / split)
     shard_rows = -(-columns.rows[table] // split)
     cached = np.full(table.shape, np.nan) if cache_load_factor is None else cache_load_factor
@@ -76,9 +80,9 @@ def build_work(
         row_overhead_bytes=np.array([one.row_overhead_bytes for one in DATA_TYPES.values()], dtype=np.float64)[stored],
         optimizer_element_bytes=columns.optimizer_element_bytes[table],
         optimizer_row_bytes=columns.optimizer_row_bytes[table],
-        batch_ids=columns.batch_ids[table],
-        batch_outputs=columns.batch_outputs[table],
-        expected_outputs=columns.expected_outputs[table],
+        batch_ids=columns.batch_ids[table] * of_batch,
+        batch_outputs=columns.batch_outputs[table] * of_batch,
+        expected_outputs=columns.expected_outputs[table] * of_batch,
         lookups=lookups,
         distinct_rows=np.minimum(distinct, np.minimum(lookups, shard_rows.astype(np.float64))),
         cache_load_factor=cached,
@@ -94,6 +98,13 @@ def build_work(
         forward_comm_element_bytes=_element_bytes(problem.forward_comm_dtype, table),
         backward_comm_element_bytes=_element_bytes(problem.backward_comm_dtype, table),
     )
+
+
+def _replica_share(problem: Problem) -> float:
+    """Return how many times its even share of a request the card does that has a replica: samples are whole."""
+    if problem.serving is None:
+        return 1.0
+    return math.ceil(problem.samples_per_rank) / problem.samples_per_rank
 
 
 def _row_alignment_bytes(problem: Problem, stored: Codes) -> Floats:

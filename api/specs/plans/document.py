@@ -61,10 +61,13 @@ class GivenPlan:
             )
 
 
-def given_plan(plan: PlanDocument, content: Mapping[str, object]) -> GivenPlan:
-    """Return a checked plan document; ``content`` is the same as it was sent, which digests are made of."""
+def given_plan(plan: PlanDocument, content: Mapping[str, object], *, device_tier: Tier = Tier.HBM) -> GivenPlan:
+    """Return a checked plan document; ``content`` is the same as it was sent, which digests are made of.
+
+    Shards without a tier lie where their kernel keeps rows, on devices with the memory ``device_tier``.
+    """
     return GivenPlan(
-        placement=to_placement(plan),
+        placement=to_placement(plan, device_tier),
         stated_digest=plan.plan_digest,
         actual_digest=plan_digest(content) if all(key in content for key in DIGEST_KEYS) else None,
         stated_spec_digest=plan.spec_digest,
@@ -72,7 +75,7 @@ def given_plan(plan: PlanDocument, content: Mapping[str, object]) -> GivenPlan:
     )
 
 
-def to_placement(plan: PlanDocument) -> Placement:
+def to_placement(plan: PlanDocument, device_tier: Tier) -> Placement:
     """Turn a plan document into a placement; nothing is judged here, ``planner.verification.verify`` does."""
     return Placement(
         world_size=plan.world_size,
@@ -93,7 +96,12 @@ def to_placement(plan: PlanDocument) -> Placement:
                     num_rows=[shard.num_rows for shard in table.shards],
                     column_offset=[shard.column_offset for shard in table.shards],
                     num_columns=[shard.num_columns for shard in table.shards],
-                    tier=[Tier.from_label(shard.tier) for shard in table.shards],
+                    tier=[
+                        Kernel.from_label(table.compute_kernel).tier(device_tier)
+                        if shard.tier is None
+                        else Tier.from_label(shard.tier)
+                        for shard in table.shards
+                    ],
                 ),
             )
             for table in plan.tables

@@ -34,6 +34,8 @@ class Runtime(ABC):
     splits_off_hot_rows: bool = False
     #: Whether kernels that read the host's memory can read storage-class memory.
     supports_scm: bool = False
+    #: Bytes of the id that it stores with every row.
+    row_key_bytes: float = 0.0
     #: Whether tables of one rank share FBGEMM operators, and caches with them (:mod:`planner.pricing.operators`).
     shares_operators: bool = False
     #: Whether a plan can keep tables in operators of their own.

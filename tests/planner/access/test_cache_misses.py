@@ -118,13 +118,24 @@ def test_measured_points_of_lookups_become_shares_of_distinct_rows() -> None:
     """The curve itself where every lookup is of another row; four times as much, at most 1, where four are of one."""
     curve = MissRatioCurve(points=((0.1, 0.3), (0.5, 0.05)))
     every = curves(curve, num_lookups=2_000)
-    grid = np.linspace(0.0, 1.0, 65)  # where the curve is kept
+    grid = np.linspace(0.0, 1.0, 65)
     want = np.interp(grid, [0.0, 0.1, 0.5, 1.0], [1.0, 0.3, 0.05, 0.0])
     np.testing.assert_allclose(every.missed_of(0, grid), want, atol=1e-12)
     repeated = MissCurves(
         accesses=(curve,), num_rows=(10_000,), num_lookups=np.array([2_000.0]), distinct_rows=np.array([500.0])
     )
     np.testing.assert_allclose(repeated.missed_of(0, grid), np.minimum(4 * want, 1.0), atol=1e-12)
+
+
+def test_no_measured_point_is_lost() -> None:
+    """Ten thousand of them, the closest a millionth of the rows apart: none is lost between points of a grid."""
+    held = np.geomspace(1e-6, 0.9, 10_000)
+    missed_shares = 0.5 * (1 - held) ** 3
+    curve = MissRatioCurve(points=tuple(zip(held.tolist(), missed_shares.tolist(), strict=True)))
+    found = curves(curve).missed_of(0, held)
+    np.testing.assert_allclose(found, missed_shares, rtol=1e-12)
+    steep = MissRatioCurve(points=((0.001, 0.1), (1.0, 0.0)))
+    assert missed(steep, 0.001) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(

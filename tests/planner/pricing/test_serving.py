@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme, Tier
+from planner.access.table_columns import table_columns
 from planner.diagnosis.fixes.ranks import hosts_ladder, ranks_ladder
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan, PlanResult
@@ -22,6 +23,7 @@ from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.pricing.price_options import price, prune
 from planner.pricing.serving import REQUEST_RATE, overrun
+from planner.pricing.shard_work import build_work
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
@@ -66,6 +68,25 @@ def test_a_request_takes_as_long_as_its_slowest_card() -> None:
     assert together.objective_seconds == pytest.approx(two)
     assert apart.objective == "request_latency"
     assert apart.step_time_seconds is apart.max_rank_time_seconds is None  # a request has no step
+
+
+def test_replicas_share_whole_samples() -> None:
+    """A replica cannot look up a part of a sample: of one sample one card does all, of seven on six the slowest two."""
+    seconds = {}
+    for samples in (1, 6, 7, 12):
+        problem = serving_problem(make_table("a", dim=128), samples=samples)
+        work = build_work(
+            problem,
+            table_columns(problem),
+            table=np.array([0]),
+            scheme=np.array([Scheme.DATA_PARALLEL], dtype=np.int8),
+            kernel=np.array([Kernel.DENSE], dtype=np.int8),
+            shard_columns=np.array([128]),
+        )
+        seconds[samples] = float(SERVING.predict(work, problem.cluster.hardware).seconds.sum())
+        assert work.lookups[0] == 4 * math.ceil(samples / problem.world_size)
+    assert seconds[1] == seconds[6]
+    assert seconds[7] == seconds[12] == pytest.approx(2 * seconds[1])
 
 
 def test_idle_cards_get_no_message() -> None:

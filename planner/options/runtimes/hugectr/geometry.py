@@ -32,6 +32,8 @@ from planner.options.runtimes.geometry import (
 
 #: Widest piece: gradients of wider rows are rejected.
 MAX_PIECE_COLUMNS = 256
+#: Vocabulary sizes are 32-bit integers (``EmbeddingTableConfig``).
+MAX_TABLE_ROWS = 2**31 - 1
 
 
 class Holding(NamedTuple):
@@ -81,6 +83,8 @@ def layout_of(placed: TablePlacement, size: Size, num_gpus: int) -> Layout:
     """
     (num_rows, num_columns), shards = size, placed.shards
     is_copied = placed.sharding_type.is_replicated
+    if num_rows > MAX_TABLE_ROWS:
+        raise UnheldGeometry(f"its {num_rows} rows are more than 32-bit vocabulary sizes count, {MAX_TABLE_ROWS}")
     gpus, num_pieces = list(range(num_gpus)), 1
     if is_copied:
         _check_width(num_columns)

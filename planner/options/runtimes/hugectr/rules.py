@@ -7,7 +7,9 @@ Read from its source (NVIDIA-Merlin/HugeCTR, where ``shard`` takes ``compression
 2. Gradients of rows wider than 256 columns are rejected (``embedding/operators/multi_to_one_reduce_v2.cuh``).
 3. ``embedding_lookup`` takes no weights of ids, and without pooling a fixed number of ids per sample.
 4. All rows lie in the memory of the GPU.
-5. Pools of several GPUs are added, then divided by the length of the whole bag: means are right however tables are cut.
+5. A table stores the id of every row, 8 bytes with int64 keys (``embedding_storage/ragged_static_embedding.cu``),
+   and counts its rows in 32-bit integers (``EmbeddingTableConfig``).
+6. Pools of several GPUs are added, then divided by the length of the whole bag: means are right however tables are cut.
 
 Where rows and columns go stands in :mod:`planner.options.runtimes.hugectr.geometry`. Column pieces must be equally
 wide and on as many GPUs; the search does not ensure that, and no scheme that cuts columns is an option. Plans that have
@@ -18,7 +20,7 @@ from cost_models.vocabulary import Scheme
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.problem.table import Table
 from planner.options.runtimes.base import TableIssue
-from planner.options.runtimes.hugectr.geometry import MAX_PIECE_COLUMNS, layout_of
+from planner.options.runtimes.hugectr.geometry import MAX_PIECE_COLUMNS, MAX_TABLE_ROWS, layout_of
 from planner.options.runtimes.on_device import OnDeviceRuntime
 
 #: Schemes whose shards an embedding collection can always hold.
@@ -31,7 +33,17 @@ class HugeCTR(OnDeviceRuntime):
     name = "hugectr"
     max_columns = MAX_PIECE_COLUMNS
     optimizers = ("sgd", "adagrad")
+    row_key_bytes = 8.0
     pooling_reason = "it looks up a fixed number of ids per sample without pooling"
+
+    def untrained(self, table: Table) -> str | None:
+        """Return why a table is not trained, wherever its shards are."""
+        if table.num_embeddings > MAX_TABLE_ROWS:
+            return (
+                f"its {table.num_embeddings} rows are more than {MAX_TABLE_ROWS}, the most that 32-bit vocabulary sizes"
+                " count: divide it into several tables"
+            )
+        return super().untrained(table)
 
     def cut_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Return why HugeCTR does not run a scheme of a table, or why the scheme is not an option."""

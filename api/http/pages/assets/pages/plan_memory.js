@@ -17,6 +17,7 @@ const LINE_COLOURS = {
   weights: 0,
   optimizer_state: 8,
   row_optimizer_state: 6,
+  row_keys: 7,
   gradients: 3,
   input_buffers: 1,
   output_buffers: 2,

@@ -134,6 +134,26 @@ def test_finished_plans_are_rated_by_what_hugectr_makes_of_them() -> None:
     }
 
 
+def test_ids_are_stored_with_their_rows() -> None:
+    """8 B of an int64 key for every row, of copies on every GPU."""
+    tables = make_table("a", rows=1000), make_table("b", rows=10)
+    problem = make_problem(*tables, cluster=make_cluster(1, 2), runtime="hugectr")
+    result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=1, seed=0))
+    assert result.plan is not None
+    rows = sum(placed.shards.num_rows.sum() for placed in result.plan.placement.tables)
+    assert sum(rank.ledger_bytes[Tier.HBM]["row_keys"] for rank in result.plan.evaluation.ranks) == 8 * rows
+
+
+@pytest.mark.parametrize("rows", [2**31 - 1, 2**31])
+def test_rows_are_counted_in_32_bits(rows: int) -> None:
+    reason = HugeCTR().scheme_issue(make_table(rows=rows, dim=4), Scheme.ROW_WISE)
+    if rows < 2**31:
+        assert reason is None
+    else:
+        assert reason is not None
+        assert "2147483648 rows are more than 2147483647" in reason
+
+
 def test_width_is_counted_by_piece() -> None:
     table, whole = make_table(rows=10, dim=512), [(rank, 0, 10, 0, 512) for rank in range(4)]
     halves = [(1, 0, 10, 0, 256), (3, 0, 10, 256, 256)]

@@ -8,7 +8,10 @@ A card works on one request at a time and does three things, one after the other
 (:mod:`cost_models.analytic.table_memory`).
 
 - ``input_comm``: ``n (8 + 4 [weighted])`` bytes over the link from the host;
-- ``forward_compute``: ``n (8 + 4 [weighted]) + n g(r) + o d e`` bytes at the gather rate, as the roofline's;
+- ``prefetch``: the rows that a cache misses, from host memory or storage (:mod:`cost_models.analytic.tiers`), before
+  they are gathered;
+- ``forward_compute``: ``n (8 + 4 [weighted]) + n g(r) + o d e`` bytes at the gather rate, as the roofline's; rows of
+  ``fused_uvm`` are read over the link instead, and caches look every id up in their tags;
 - ``forward_comm``: ``o d f`` bytes over the link to the host.
 
 By scheme, for ``N`` samples of ``l`` ids and ``p`` pooled rows each, on ``W`` cards:
@@ -17,8 +20,8 @@ By scheme, for ``N`` samples of ``l`` ids and ``p`` pooled rows each, on ``W`` c
 scheme                             n                   o
 =================================  ==================  ==============================================
 table_wise, column pieces          N l                 N p
-data_parallel: a replica serves    N l / W             N p / W
-an even share of the samples
+data_parallel: a replica serves    ceil(N / W) l       ceil(N / W) p
+whole samples
 row cuts                           N l / W             N p: partial sums, which the host adds up
 =================================  ==================  ==============================================
 
@@ -40,7 +43,7 @@ import numpy as np
 from cost_models.analytic.sizes import element_bytes, id_bytes, output_rows, stored_row_bytes
 from cost_models.analytic.table_memory import table_memory
 from cost_models.analytic.tally import Tally
-from cost_models.analytic.tiers import host_links
+from cost_models.analytic.tiers import add_tiers, host_links, tag_bytes
 from cost_models.arrays import Bools
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware.hardware import Hardware, Quantity
@@ -49,8 +52,8 @@ from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
 #: Phases in which a card of a request gets or sends one message.
 MESSAGE_PHASES = (Phase.INPUT_COMM, Phase.FORWARD_COMM)
-_COUNTED = (Phase.INPUT_COMM, Phase.FORWARD_COMPUTE, Phase.FORWARD_COMM)
-_KERNELS = (Kernel.DENSE, Kernel.FUSED)  # all rows in the card's own memory
+_KERNELS = (Kernel.DENSE, Kernel.FUSED, Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
+_COUNTED = (Phase.INPUT_COMM, Phase.PREFETCH, Phase.FORWARD_COMPUTE, Phase.FORWARD_COMM)
 
 
 def message_seconds(hardware: Hardware) -> Quantity:
@@ -62,7 +65,7 @@ class ServingModel:
     """A request's bytes over the rates of a card's link and memory."""
 
     name = "serving"
-    version = "1"
+    version = "2"
     rounding = 0.0
 
     @property
@@ -84,9 +87,11 @@ class ServingModel:
         ids = work.lookups * id_bytes(work.is_weighted)
         elements = output_rows(work) * work.shard_columns
         gathered = work.lookups * memory.gather_bytes(stored_row_bytes(work))
+        gathered = np.where(work.kernel == Kernel.FUSED_UVM, 0.0, gathered) + tag_bytes(work)
         moved = ids + gathered + elements * element_bytes(work.output_element_bytes)
         returned = elements * element_bytes(work.forward_comm_element_bytes)
         tally.add(Phase.INPUT_COMM, ids / link.value, link.evidence)
         tally.add(Phase.FORWARD_COMPUTE, moved / memory.rate.value, memory.rate.evidence)
+        add_tiers(tally, work, hardware)
         tally.add(Phase.FORWARD_COMM, returned / back.value, back.evidence)
         return tally.result()

@@ -49,7 +49,7 @@ def explain_missing_host_memory(problem: Problem) -> str:
 def _unused_tiers(problem: Problem) -> tuple[Tier, ...]:
     """Return the memories of the host that could hold rows, if no allowed kernel stores any there."""
     cluster = problem.cluster
-    if problem.serving is not None or problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
+    if problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
         return ()
     runtime = RUNTIMES[problem.runtime]
     tiers = {

@@ -30,7 +30,7 @@ def card(evidence: Evidence = Evidence.GIVEN, **changes: float) -> Hardware:
 class TestContract(CostModelContract):
     model = ServingModel
 
-    refused_kernels = (Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE)
+    refused_kernels = (Kernel.KEY_VALUE,)
 
     def machine(self, evidence: Evidence = Evidence.GIVEN) -> Hardware:
         return card(evidence)
@@ -86,7 +86,7 @@ SIX = {
 
 def test_only_a_forward_pass_is_counted() -> None:
     counted = [phase for phase in Phase if ServingModel().counted_phases[phase]]
-    assert counted == [Phase.INPUT_COMM, Phase.FORWARD_COMPUTE, Phase.FORWARD_COMM]
+    assert counted == [Phase.INPUT_COMM, Phase.FORWARD_COMPUTE, Phase.FORWARD_COMM, Phase.PREFETCH]
     seconds = predict(Scheme.TABLE_WISE)
     assert seconds.sum() == seconds[counted].sum()
 
@@ -156,3 +156,24 @@ def test_faster_links_never_cost_more() -> None:
 def test_the_message_names_the_kernel() -> None:
     with pytest.raises(UnsupportedWork, match="key_value"):
         ServingModel().predict(shard_work(kernel=Kernel.KEY_VALUE), card())
+
+
+def test_rows_in_host_memory_come_over_the_link() -> None:
+    """240 rows of 256 B: all over the 2 GB/s link, or those of the half that a cache misses, and then gathered."""
+    shape = {"num_ranks": 6, "ranks_per_host": 6, "batch": 10, "pooling": 4.0, "columns": 64, "is_trained": False}
+    machine = card(ddr_bytes_per_second=1e10)
+
+    def seconds(kernel: Kernel, **more: Any) -> Floats:
+        found: Floats = (
+            ServingModel().predict(table_shard(Scheme.TABLE_WISE, kernel=kernel, **shape, **more), machine).seconds[0]
+        )
+        return found
+
+    near, direct = seconds(Kernel.FUSED), seconds(Kernel.FUSED_UVM)
+    moved = 1_920 + 60 * 256
+    assert direct[Phase.FORWARD_COMPUTE] == pytest.approx(moved / 1e11 + 240 * 256 / 2e9)
+    cached = seconds(Kernel.FUSED_UVM_CACHING, cache_load_factor=0.1, missed_share=0.5, distinct_rows=100.0)
+    assert cached[Phase.PREFETCH] == pytest.approx(50 * 256 / 2e9)
+    assert cached[Phase.FORWARD_COMPUTE] == pytest.approx(near[Phase.FORWARD_COMPUTE] + 240 * 32 * 8 / 1e11)
+    for phase in (Phase.INPUT_COMM, Phase.FORWARD_COMM):
+        assert near[phase] == direct[phase] == cached[phase]

@@ -121,6 +121,7 @@ def test_only_a_forward_pass_counts() -> None:
         Phase.INPUT_COMM,
         Phase.FORWARD_COMPUTE,
         Phase.FORWARD_COMM,
+        Phase.PREFETCH,
     ]
     assert "host_link_message_seconds" in scored.hardware_numbers
 

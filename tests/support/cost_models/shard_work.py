@@ -148,6 +148,7 @@ def plain_hardware(evidence: Evidence = Evidence.GIVEN) -> Hardware:
         hbm_bytes_per_second=1e12,
         intra_host_bytes_per_second=1e11,
         inter_host_bytes_per_second=1e10,
+        host_link_message_seconds=1e-5,
     )
 
 

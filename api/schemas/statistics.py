@@ -7,6 +7,7 @@ from pydantic import Field
 from api.schemas.base import Digest, Document, Moment, Name, StrictModel
 from api.schemas.spec import MAX_TABLES
 from planner.access.sketches.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH
+from planner.access.sketches.positions import MOST_RANGES
 from planner.access.sketches.sketch import MAX_LOOKUPS, MAX_ROW, MAX_SEED, NUM_LEVELS
 from planner.access.sketches.windows import NUM_WINDOW_SIZES
 from planner.domain.problem.access import NUM_REUSE_BINS
@@ -49,6 +50,20 @@ class HotRowsSketch(StrictModel):
     ] = Field(description="A count sketch of the lookups of every row.")
 
 
+class PositionsSketch(StrictModel):
+    """Lookups, and distinct rows of batches, by ranges of row numbers up to the largest row looked up.
+
+    Ranges are equally long: the shortest power of two with which there are 512 or fewer.
+    """
+
+    lookups: Annotated[list[Count], Field(max_length=MOST_RANGES)] = Field(
+        description="Lookups of each range; they sum to the lookups of the table."
+    )
+    rows: Annotated[list[Count], Field(max_length=MOST_RANGES)] = Field(
+        description="Distinct rows of each batch in each range, summed over batches. Unit: rows."
+    )
+
+
 class TableSketchDocument(StrictModel):
     """All lookups of one table, in short; at most 64 KiB."""
 
@@ -67,6 +82,9 @@ class TableSketchDocument(StrictModel):
         Field(min_length=NUM_WINDOW_SIZES, max_length=NUM_WINDOW_SIZES),
     ] = Field(description="Windows of lookups that follow each other, by size: their number, lookups, distinct rows.")
     hot_rows: HotRowsSketch = Field(description="The hottest rows.")
+    positions: PositionsSketch | None = Field(
+        default=None, description="Where in the range of rows the lookups are; null of sketches that lack it."
+    )
 
 
 class StatisticsDocument(StrictModel):

@@ -28,6 +28,8 @@ OptimizerName = Literal[
     "partial_rowwise_lamb",
 ]
 
+IdOrderName = Literal["hashed", "frequency_sorted", "unknown"]
+
 Fraction = Annotated[float, Field(ge=0, le=1)]
 CachedShare = Annotated[float, Field(gt=0, le=1)]
 Point = Annotated[list[Fraction], Field(min_length=2, max_length=2)]
@@ -37,6 +39,11 @@ RankIndex = Annotated[int, Field(ge=0, lt=MAX_RANKS)]
 Ranks = Annotated[list[RankIndex], Field(min_length=1, max_length=MAX_RANKS, fail_fast=True)]
 PoolingFactor = Annotated[float, Field(ge=0, le=1e7)]
 Histogram = Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=17, max_length=17)]
+
+
+#: Kinds of access statistics, and those that say how hot the hottest rows are.
+_STATISTICS = ("zipf_alpha", "reuse_histogram", "access_cdf", "miss_ratio_curve", "statistics")
+_RANKED = ("zipf_alpha", "reuse_histogram", "access_cdf", "statistics")
 
 
 class FeatureSpec(StrictModel):
@@ -52,7 +59,7 @@ class FeatureSpec(StrictModel):
 
 
 class AccessSpec(StrictModel):
-    """Which rows of a table a batch touches; give exactly one of these."""
+    """Which rows of a table a batch touches, by at most one kind of statistics, and which row numbers these have."""
 
     zipf_alpha: Annotated[float, Field(ge=0, le=10)] | None = Field(
         default=None, description="Row i (hottest first) is looked up with probability ~ i ** -alpha.", examples=[1.05]
@@ -77,11 +84,39 @@ class AccessSpec(StrictModel):
         examples=["sha256:" + 64 * "0"],
     )
 
+    ids: IdOrderName | None = Field(
+        default=None,
+        description="How rows are numbered: hashed spreads lookups over the rows, frequency_sorted numbers the hottest"
+        " rows first. null and unknown: nobody knows, and row blocks are priced as if they were equal, unless row_cdf"
+        " or statistics say where the lookups go.",
+        examples=["hashed"],
+    )
+    row_cdf: Points | None = Field(
+        default=None,
+        description="[[row_fraction, lookup_fraction], ...], by row number and ending at [1, 1]: the share of lookups"
+        " that goes to the first share of the rows.",
+        examples=[[[0.125, 0.7], [1.0, 1.0]]],
+    )
+    distinct_row_cdf: Points | None = Field(
+        default=None,
+        description="The same of the distinct rows of a step, beside row_cdf; null means the shares of the lookups.",
+        examples=[None],
+    )
+
     @model_validator(mode="after")
-    def _exactly_one(self) -> "AccessSpec":
-        if len([value for value in self.__dict__.values() if value is not None]) != 1:
-            names = tuple(type(self).model_fields)
-            raise fields_disagree(f"give exactly one of {', '.join(names)}", *names)
+    def _agree(self) -> "AccessSpec":
+        given = [name for name in _STATISTICS if getattr(self, name) is not None]
+        if len(given) > 1 or not (given or self.ids or self.row_cdf):
+            raise fields_disagree(
+                f"give exactly one of {', '.join(_STATISTICS)}, or ids or row_cdf alone", *_STATISTICS
+            )
+        if self.ids not in (None, "unknown") and self.row_cdf is not None:
+            raise fields_disagree("give ids or row_cdf: both say where lookups go", "ids", "row_cdf")
+        if self.distinct_row_cdf is not None and self.row_cdf is None:
+            raise fields_disagree("give row_cdf beside distinct_row_cdf", "row_cdf", "distinct_row_cdf")
+        if self.ids == "frequency_sorted" and not {*given} & {*_RANKED}:
+            message = f"frequency_sorted needs {', '.join(_RANKED[:-1])} or {_RANKED[-1]}: how hot the hottest rows are"
+            raise fields_disagree(message, "ids", *_RANKED)
         return self
 
 

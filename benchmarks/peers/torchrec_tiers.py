@@ -94,7 +94,9 @@ def caches_of(spec: Mapping[str, Any]) -> Caches:
     accesses = {
         table["name"]: KnownAccess(
             distinct_rows=float(columns.distinct_of_all_ranks[index]),
-            missed_share=lambda share, index=index: float(columns.misses.missed_of(index, np.array([share]))[0]),
+            missed_share=lambda share, index=index: float(
+                columns.row_blocks.misses.missed_of(index, np.array([share]))[0]
+            ),
         )
         for index, table in enumerate(spec["model"]["tables"])
     }

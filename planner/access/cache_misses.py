@@ -24,7 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
-from planner.access.row_classes import row_classes
+from planner.access.row_classes import RowClasses, row_classes
 from planner.domain.problem.access import AccessStatistics, MissRatioCurve
 from planner.solver.segments import by_owner
 
@@ -98,6 +98,13 @@ def _all_curves(
                 few = slice(first, first + _AT_ONCE)
                 held[tables[few]], missed[tables[few]] = _curves(chances[few], sizes[few], rows[few])
     return held, missed
+
+
+def missed_by_classes(classes: RowClasses, num_rows: float, cache_load_factor: Floats) -> Floats:
+    """Return the missed share of the distinct rows of some rows by themselves, for some sizes of their cache."""
+    held, missed = _curves(classes.chance[None], classes.size[None], np.array([num_rows]))
+    found: Floats = np.interp(cache_load_factor, held[0], missed[0])
+    return found
 
 
 def _padded(parts: Sequence[Floats]) -> Floats:

@@ -21,7 +21,7 @@ HOT_LOOKUP_SHARES = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HotRowCurve:
-    """One table, hottest rows first; every array of shape (points,), from 0 to 1."""
+    """One table, by the first share of its rows in some order; every array of shape (points,), from 0 to 1."""
 
     rows: Floats  # share of the rows
     lookups: Floats  # share of the lookups that they serve

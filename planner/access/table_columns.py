@@ -9,6 +9,7 @@ from planner.access.cache_misses import MissCurves
 from planner.access.distinct_rows import expected_distinct_rows
 from planner.access.hot_rows import HotRowCurves
 from planner.access.modified_rows import ModifiedRows, modified_rows
+from planner.access.row_blocks import RowBlocks
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
 from planner.solver.memo import memoized_on_problem
@@ -31,7 +32,7 @@ class TableColumns:
     is_weighted: Bools
     is_pooled: Bools
     is_trained: Bools
-    misses: MissCurves
+    row_blocks: RowBlocks
     hot_rows: HotRowCurves
     modified: ModifiedRows | None  # rows that incremental checkpoints store; ``None`` without checkpoints
 
@@ -65,6 +66,8 @@ def table_columns(problem: Problem) -> TableColumns:
             is_trained=is_trained,
             row_bytes=weights + state,
         )
+    misses = MissCurves(accesses=accesses, num_rows=rows, num_lookups=ids[:, 0], distinct_rows=distinct[:, 0])
+    row_ids = tuple(t.ids for t in tables)
     return TableColumns(
         rows=np.array(rows, dtype=np.int64),
         columns=columns,
@@ -79,7 +82,9 @@ def table_columns(problem: Problem) -> TableColumns:
         is_weighted=np.array([t.is_weighted for t in tables], dtype=np.bool_),
         is_pooled=np.array([t.is_pooled for t in tables], dtype=np.bool_),
         is_trained=is_trained,
-        misses=MissCurves(accesses=accesses, num_rows=rows, num_lookups=ids[:, 0], distinct_rows=distinct[:, 0]),
+        row_blocks=RowBlocks(
+            ids=row_ids, accesses=accesses, num_rows=rows, num_lookups=ids[:, 0].copy(), misses=misses
+        ),
         hot_rows=HotRowCurves(accesses=accesses, num_rows=rows, num_lookups=ids[:, 0]),
         modified=modified,
     )

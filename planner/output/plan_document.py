@@ -86,6 +86,13 @@ class RankDocument(TypedDict):
     reserved_bytes: Annotated[
         dict[str, dict[str, int]], "What tables may not use, by tier and there line by line. Unit: bytes."
     ]
+    lookups: Annotated[
+        float | None,
+        "Of one step (or request), of the rows that it holds: all ranks are priced as the heaviest block of a table"
+        " that is cut by rows, and these are its own.",
+        Example(262_144),
+    ]
+    id_bytes: Annotated[int | None, "Of the ids that reach it in one step. Unit: bytes.", Example(2_097_152)]
     torchrec_bytes: Annotated[
         dict[str, int] | None,
         "Taken by tables as TorchRec's own planner estimates, by tier; null with other cost models. Unit: bytes.",

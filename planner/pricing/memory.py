@@ -29,6 +29,7 @@ from cost_models.analytic.sizes import (
     dense_gradient_bytes,
     element_bytes,
     id_bytes,
+    output_rows,
     stored_row_bytes,
 )
 from cost_models.arrays import Codes, Floats, Ints
@@ -181,21 +182,25 @@ def _all_ranks(work: ShardWork) -> Floats:
 
 
 def _input_buffers(work: ShardWork, ledger: Ledger) -> Floats:
-    """Return the bytes of ids that one shard receives in a step: all ranks' ids, shared by its row blocks."""
-    each = id_bytes(work.is_weighted & (ledger == EXACT))
-    return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * each)
+    """Return the bytes of ids that one shard receives in a step: all ranks' ids, shared by its row blocks.
+
+    TorchRec's planner takes row blocks for equal.
+    """
+    if ledger == EXACT:
+        return np.ceil(work.lookups * id_bytes(work.is_weighted))
+    return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * ID_BYTES)
 
 
 def _output_buffers(problem: Problem, work: ShardWork, ledger: Ledger) -> Floats:
     """Return the bytes of pooled rows (partial ones if rows are cut) that one shard writes for all ranks."""
     if problem.pipeline != "none" and ledger == TORCHREC:
         return np.zeros(work.num_shards)
-    outputs = work.batch_outputs if ledger == EXACT else work.expected_outputs
     # A sequence cut by rows returns each id once, from the rank of its row.
     share = np.where(work.is_pooled, 1.0, 1.0 / work.row_shards)
+    of_torchrec = work.expected_outputs * share * _all_ranks(work)
     as_stored = np.isnan(work.output_element_bytes) & (ledger == TORCHREC)
     element = np.where(as_stored, work.element_bytes, element_bytes(work.output_element_bytes))
-    return np.ceil(outputs * share * _all_ranks(work) * work.shard_columns * element)
+    return np.ceil((output_rows(work) if ledger == EXACT else of_torchrec) * work.shard_columns * element)
 
 
 def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:

@@ -5,16 +5,20 @@ from typing import Self
 
 import numpy as np
 
+from cost_models.analytic.sizes import id_bytes
 from cost_models.arrays import Bools, Floats, Ints
 from cost_models.protocol import AssignmentModel, CostModel, ShardWork
-from cost_models.vocabulary import HOST_TIERS, NUM_TIERS, Tier
+from cost_models.vocabulary import HOST_TIERS, IS_REPLICATED, NUM_TIERS, Tier
 from planner.access.table_columns import data_type_code, table_columns
 from planner.domain.plan.placement import Placement
+from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
+from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.learned_prediction import PlacedShards
 from planner.pricing.memory import EXACT, LINES, TORCHREC, shard_ledger
 from planner.pricing.operators import CACHE_LINES, placed_cache_bytes
 from planner.pricing.shard_work import build_work
+from planner.solver.segments import by_owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,7 @@ class PlacedWork:
     kind: Ints  # (num_shards,) of every shard, in order
     rank: Ints  # (num_shards,)
     is_hot: Bools  # (num_shards,) the hot rows of a table of which another shard stands for all
+    lookups: Floats  # (num_shards,) of one step, of its own rows, where ``work`` has those of the heaviest row block
 
     @classmethod
     def of(cls, problem: Problem, placement: Placement) -> Self:
@@ -57,14 +62,16 @@ class PlacedWork:
             in_scm=shards.tier[is_new] == Tier.SCM,
             hot_row_share=(hot_rows / [problem.tables[index[one.name]].num_embeddings for one in tables])[of_kind],
         )
+        kind = np.cumsum(is_new) - 1
         return cls(
             work=work,
             table=table,
             stored_rows=np.where(hot_rows[of_kind] > 0, work.table_rows, shards.num_rows[is_new]),
             reserved_bytes=np.array(reserved, dtype=np.float64)[of_kind],
-            kind=np.cumsum(is_new) - 1,
+            kind=kind,
             rank=shards.rank,
             is_hot=is_hot,
+            lookups=np.where(is_hot, 0.0, _lookups(problem, work, table, kind, shards)),
         )
 
     def shards(self) -> PlacedShards:
@@ -96,6 +103,14 @@ class PlacedWork:
             shard_bytes[caches.shard] += held
         return PlacedLedger(lines=lines, shard_bytes=shard_bytes)
 
+    def lookups_by_rank(self, problem: Problem) -> tuple[Floats, Floats]:
+        """Return the lookups of each rank in one step, and the bytes of the ids that reach it; (num_ranks,) each."""
+        sent = np.where(IS_REPLICATED[self.work.scheme], 0.0, id_bytes(self.work.is_weighted))[self.kind]
+        lookups, received = np.zeros((2, problem.world_size))
+        np.add.at(lookups, self.rank, self.lookups)
+        np.add.at(received, self.rank, self.lookups * sent)
+        return lookups, received
+
     def bytes_apart(self, problem: Problem) -> Floats:
         """Return the bytes of one shard of each kind by tier as searches count them, (num_kinds, NUM_TIERS)."""
         return shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, ledger=EXACT).by_tier()
@@ -112,6 +127,18 @@ class PlacedWork:
         for column in np.flatnonzero(of_kind.any(axis=0)):
             total[:, column] = np.bincount(rank, weights=of_kind[kind, column], minlength=len(total))
         return total
+
+
+def _lookups(problem: Problem, work: ShardWork, table: Ints, kind: Ints, shards: Shards) -> Floats:
+    """Return the lookups of each shard; ``work`` and ``table`` are of kinds."""
+    lookups, blocks = work.lookups[kind], table_columns(problem).row_blocks
+    if RUNTIMES[problem.runtime].has_modulo_rows:
+        return lookups
+    is_cut = (work.row_shards > 1) & blocks.is_uneven[table]
+    for one, some in by_owner(table[kind], np.flatnonzero(is_cut[kind])):
+        share = blocks.lookups_of(one, shards.row_offset[some], shards.row_end[some])
+        lookups[some] = work.batch_ids[kind[some]] * work.num_ranks * share
+    return lookups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 Counts per training step, or per request that a host serves. With B samples per rank, W ranks, G ranks per host and a
 table of ``ids`` per sample: a rank's batch holds B x ids; a shard that holds whole rows serves all
-ranks (W x B x ids lookups), one of n row blocks an nth of that, a replica its own rank's. Of a request of N samples
+ranks (W x B x ids lookups), one of n row blocks its share of that, a replica its own rank's. Of a request of N samples
 a rank's batch is N / W: what is done for "all ranks' batches" is done once for the request. Replicas share whole
 samples, so that the slowest card does ceil(N / W) of them.
 """
@@ -18,6 +18,7 @@ from cost_models.vocabulary import IS_REPLICATED, Scheme, Tier
 from planner.access.table_columns import TableColumns
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
+from planner.options.runtimes.registry import RUNTIMES
 
 
 def row_shards(scheme: Codes, world_size: int, ranks_per_host: int) -> Ints:
@@ -46,18 +47,25 @@ def build_work(
     is not split by heat; ``in_scm`` says whether rows of the host lie in storage-class memory. A cache of a row block
     holds the same share of its rows as all blocks together.
 
-    Row blocks are priced as full blocks (``ceil(rows / n)``), also the last, shorter one:
-    a plan's time does not depend on which rank holds it.
+    Row blocks are priced as full blocks (``ceil(rows / n)``), also the last, shorter one, and all as the heaviest of
+    them where some rows are looked up more than others (:mod:`planner.access.row_blocks`): searches have one price for
+    all blocks of a piece, so that a rank's seconds are never less than those of its own block.
     """
     cluster = problem.cluster
     split = row_shards(scheme, cluster.world_size, cluster.ranks_per_host)
     replicated = IS_REPLICATED[scheme]
     of_batch = np.where(replicated, _replica_share(problem), 1.0)  # what a rank's share of a request becomes there
     ids_of_all = columns.batch_ids[table] * cluster.world_size
-    lookups = np.where(replicated, columns.batch_ids[table] * of_batch, ids_of_all / split)
-    distinct = np.where(replicated, columns.distinct_of_one_rank[table], columns.distinct_of_all_ranks[table] / split)
-    shard_rows = -(-columns.rows[table] // split)
     cached = np.full(table.shape, np.nan) if cache_load_factor is None else cache_load_factor
+    ranges = np.ones_like(split) if RUNTIMES[problem.runtime].has_modulo_rows else split
+    lookup_parts, distinct_parts = (
+        np.where(ranges > 1, parts, split) for parts in columns.row_blocks.heaviest(table, ranges)
+    )
+    lookups = np.where(replicated, columns.batch_ids[table] * of_batch, ids_of_all / lookup_parts)
+    distinct = np.where(
+        replicated, columns.distinct_of_one_rank[table], columns.distinct_of_all_ranks[table] / distinct_parts
+    )
+    shard_rows = -(-columns.rows[table] // split)
     stored = columns.data_type[table] if data_type is None else data_type
     hot_rows = np.zeros(table.shape) if hot_row_share is None else hot_row_share
     hot_lookups, hot_distinct = columns.hot_rows.at(table, hot_rows)
@@ -86,7 +94,7 @@ def build_work(
         lookups=lookups,
         distinct_rows=np.minimum(distinct, np.minimum(lookups, shard_rows.astype(np.float64))),
         cache_load_factor=cached,
-        missed_share=columns.misses.at(table, cached),
+        missed_share=columns.row_blocks.missed(table, ranges, cached),
         hot_lookup_share=hot_lookups,
         hot_distinct_share=hot_distinct,
         hot_row_share=hot_rows,

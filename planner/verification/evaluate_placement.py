@@ -78,7 +78,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         objective_seconds=float(objective_of_ranks(problem, counted, seconds)),
         step_time_seconds=float(np.sum(exposed)) if is_step else None,
         max_rank_time_seconds=float(np.max(rank_time)) if is_step else None,
-        ranks=_rank_loads(problem, seconds, ledger.lines, by_torchrec),
+        ranks=_rank_loads(problem, seconds, ledger.lines, by_torchrec, placed.lookups_by_rank(problem)),
         phases=tuple(
             PhaseLoad(
                 phase=phase,
@@ -139,11 +139,18 @@ def bytes_by_tier(problem: Problem, placement: Placement) -> Floats:
     return PlacedWork.of(problem, placement).ledger(problem).by_tier()
 
 
-def _rank_loads(problem: Problem, seconds: Floats, by_tier: Floats, by_torchrec: Floats | None) -> tuple[RankLoad, ...]:
+def _rank_loads(
+    problem: Problem,
+    seconds: Floats,
+    by_tier: Floats,
+    by_torchrec: Floats | None,
+    lookups: tuple[Floats, Floats],
+) -> tuple[RankLoad, ...]:
     """Name what every rank has.
 
     ``by_tier`` are its bytes by tier and line, shape (num_ranks, NUM_TIERS, len(LINES)), ``by_torchrec`` those that
-    TorchRec's planner believes in, (num_ranks, NUM_TIERS).
+    TorchRec's planner believes in, (num_ranks, NUM_TIERS), and ``lookups`` its lookups and the bytes of the ids that
+    reach it, (num_ranks,) each.
     """
     cluster, device = problem.cluster, problem.cluster.device_tier
     capacity = capacity_bytes(problem)
@@ -157,6 +164,8 @@ def _rank_loads(problem: Problem, seconds: Floats, by_tier: Floats, by_torchrec:
             capacity_bytes={t: float(capacity[rank, t]) for t in tiers},
             ledger_bytes={t: dict(zip(LINES, by_tier[rank, t].tolist(), strict=True)) for t in tiers},
             reserved_bytes=reserved_by_tier(problem, rank),
+            lookups=float(lookups[0][rank]),
+            id_bytes=float(lookups[1][rank]),
             torchrec_bytes=None if by_torchrec is None else {t: float(by_torchrec[rank, t]) for t in tiers},
         )
         for rank in range(problem.world_size)

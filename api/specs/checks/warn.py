@@ -5,6 +5,7 @@ from functools import partial
 
 from api.schemas.spec import SpecDocument
 from api.specs.assumptions import prices_caches_alone, shown_names
+from api.specs.checks.row_orders import unknown_row_orders
 from api.specs.state import SpecState
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profiles_loader import CUSTOM, load_profile
@@ -20,6 +21,7 @@ from planner.pricing.memory import capacity_bytes
 
 #: GB for bytes, TB/s for bytes/s and the like are off by a thousand and more; changed hardware hardly ever is.
 _LEAST_FACTOR = 500.0
+TORCHREC = "torchrec"
 _warning = partial(Issue, severity="warning")
 
 
@@ -32,6 +34,8 @@ def warn(state: SpecState) -> Iterator[Issue]:
     yield from model.warnings
     yield from _unused_tables(problem)
     yield from _statistics_of_caches(state.spec)
+    if state.spec.cost_model != TORCHREC:  # which prices equal blocks, whatever is known
+        yield from unknown_row_orders(problem)
     yield from _exceeded_memory(problem)
     yield from _unlikely_numbers(state.spec, hardware)
     yield from state.statistics_warnings

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+import numpy as np
+
 from api.schemas.table import AccessSpec, TableSpec
 from api.specs.input.json import RejectedDocument, quoted
 from api.specs.issues import IssueCollector
@@ -17,6 +19,7 @@ from api.specs.references.statistics_document import Statistics, parse_statistic
 from api.specs.state import SpecState
 from cost_models.text.number_text import counted
 from planner.access.sketches.drift import MAX_RATIO, rates_of
+from planner.access.sketches.positions import row_curve
 from planner.access.sketches.sketch import TableSketch
 from planner.domain.plan.plan import Assumption
 from planner.errors import Issue
@@ -29,6 +32,10 @@ EVIDENCE = "statistics"
 #: Tables whose pooling factors differ from what was seen that are named, the worst first.
 _MOST_WARNINGS = 5
 _SHOWN_DIGEST = len("sha256:") + 12
+#: How far a share of the lookups, or of the distinct rows, may lie from what was counted by row number, at least; of
+#: few lookups half a standard error of a half.
+_ROW_TOLERANCE = 1e-4
+_DIGITS = 12  # of fractions
 _SUBJECT = re.compile(r"model\.tables\.(.+)\.access")
 
 
@@ -150,10 +157,23 @@ def _measured(table: TableSpec, reference: str, lookup: _Lookup) -> tuple[Access
     points = rates.access_cdf(table.num_embeddings).points
     lookups, rows = counted(sketch.lookups, "lookup"), counted(round(sketch.distinct_rows), "distinct row")
     return (
-        AccessSpec(access_cdf=[list(point) for point in points]),
+        _access(table, sketch, [list(point) for point in points]),
         f"{lookups} in {counted(sketch.batches, 'batch', 'batches')}, {rows}",
         sketch.lookups_per_sample,
     )
+
+
+def _access(table: TableSpec, sketch: TableSketch, access_cdf: list[list[float]]) -> AccessSpec:
+    """Return the access of a table: with its lookups by row number, unless the spec says how rows are numbered."""
+    ids = None if table.access is None else table.access.ids
+    if table.access is not None and table.access.row_cdf is not None:
+        return table.access.model_copy(update={"statistics": None, "access_cdf": access_cdf})
+    if ids not in (None, "unknown") or sketch.positions is None or sketch.largest_row is None:
+        return AccessSpec(access_cdf=access_cdf, ids=ids)
+    tolerance = max(_ROW_TOLERANCE, 0.25 / math.sqrt(sketch.lookups))
+    rows, *shares = row_curve(sketch.positions, sketch.largest_row, table.num_embeddings, tolerance)
+    lookups, distinct = (np.stack([rows, share], axis=1).round(_DIGITS).tolist() for share in shares)
+    return AccessSpec(access_cdf=access_cdf, ids=ids, row_cdf=lookups, distinct_row_cdf=distinct)
 
 
 def _sketch(table: TableSpec, reference: str, lookup: _Lookup) -> TableSketch:

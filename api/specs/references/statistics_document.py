@@ -12,6 +12,7 @@ import numpy as np
 from api.schemas.statistics import MAX_SKETCH_BYTES, StatisticsDocument, TableSketchDocument
 from api.specs.input.json import RejectedDocument, parse_document, quoted
 from planner.access.sketches.cardinality import Registers
+from planner.access.sketches.positions import Positions
 from planner.access.sketches.register_packing import pack, unpack
 from planner.access.sketches.sketch import INDEX_BITS, THINNED_INDEX_BITS, OtherSketch, TableSketch, Thinned, merge
 from planner.domain.formats.canonical_json import canonical_bytes, digest_of
@@ -111,13 +112,20 @@ def _canonical(hash_seed: int, tables: Iterable[bytes], statistics_digest: str |
 
 def _packed(table: TableSketchDocument) -> bytes:
     """Return canonical bytes of a table; each sketch has one form only, so that these are of the sketch, too."""
-    content = canonical_bytes(table.model_dump(mode="json"))
+    absent = {"positions"} if table.positions is None else None  # of sketches from before there were any
+    content = canonical_bytes(table.model_dump(mode="json", exclude=absent))
     if len(content) > MAX_SKETCH_BYTES:  # registers that nobody's lookups give, almost equally frequent, pack badly
         raise ValueError(f"sketch of {len(content):,} bytes, {MAX_SKETCH_BYTES:,} at most")
     return content
 
 
 def _table_document(sketch: TableSketch) -> dict[str, object]:
+    positions = sketch.positions
+    by_position = (
+        {}
+        if positions is None
+        else {"positions": {"lookups": positions.lookups.tolist(), "rows": positions.rows.tolist()}}
+    )
     return {
         "name": sketch.table,
         "samples": sketch.samples,
@@ -136,6 +144,7 @@ def _table_document(sketch: TableSketch) -> dict[str, object]:
             "most_in_one_batch": sketch.hot_most.tolist(),
             "cells": sketch.cells.tolist(),
         },
+        **by_position,
     }
 
 
@@ -162,6 +171,12 @@ def _sketch(table: TableSketchDocument, hash_seed: int) -> TableSketch:
         hot_most=np.array(table.hot_rows.most_in_one_batch, dtype=np.int64),
         cells=np.array(table.hot_rows.cells, dtype=np.int64),
         windows=np.array(table.windows, dtype=np.int64),
+        positions=None
+        if table.positions is None
+        else Positions(
+            lookups=np.array(table.positions.lookups, dtype=np.int64),
+            rows=np.array(table.positions.rows, dtype=np.int64),
+        ),
     )
 
 

@@ -1,10 +1,20 @@
 """The tables of a spec as values of the domain: those that have a value, and what is wrong with the others."""
 
+from dataclasses import replace
+
 from api.schemas.table import AccessSpec, TableConstraintsSpec, TableSpec
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from cost_models.vocabulary import Kernel, Scheme
-from planner.domain.problem.access import AccessCdf, AccessStatistics, MissRatioCurve, ReuseHistogram, ZipfAccess
+from planner.domain.problem.access import (
+    AccessCdf,
+    AccessStatistics,
+    IdOrder,
+    MissRatioCurve,
+    ReuseHistogram,
+    RowCdf,
+    ZipfAccess,
+)
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.optimizer import OPTIMIZERS
 from planner.domain.problem.table import MAX_COLUMNS, Feature, Table, TableConstraints
@@ -27,7 +37,8 @@ def tables_of(state: SpecState, issues: IssueCollector) -> dict[str, Table]:
     tables: dict[str, Table] = {}
     for where, written in state.written_tables():
         access = None if written.access is None else _access(written, written.access, where, issues)
-        table = _table_of(state.table_name(where), written, access) if issues.is_sound(where) else None
+        ids = _ids(written.access, where, issues)
+        table = _table_of(state.table_name(where), written, access, ids) if issues.is_sound(where) else None
         if is_runtime_known and (table is None or not _runs(table, runtime)):
             _check_runtime(written, runtime, where, issues)
         if table is not None and issues.is_sound(where):
@@ -45,12 +56,27 @@ def _access(table: TableSpec, access: AccessSpec, where: str, issues: IssueColle
             )
         return _access_of(access)
     except ValueError as error:
-        name = next(iter(access.model_dump(exclude_none=True)))
+        name = next(name for name in type(access).model_fields if getattr(access, name) is not None)
         issues.report(f"{where}/access/{name}", str(error), "see the field's description")
         return None
 
 
-def _table_of(name: str, spec: TableSpec, access: AccessStatistics | None) -> Table:
+def _ids(access: AccessSpec | None, where: str, issues: IssueCollector) -> IdOrder | RowCdf:
+    """Return what is known of the numbers of the rows that are looked up, or report what is wrong with it."""
+    if access is None or access.row_cdf is None:
+        return "unknown" if access is None or access.ids is None else access.ids
+    found, name = None, "row_cdf"
+    try:
+        found = RowCdf(lookups=_points(access.row_cdf))
+        if access.distinct_row_cdf is not None:
+            name = "distinct_row_cdf"
+            found = replace(found, distinct=_points(access.distinct_row_cdf))
+    except ValueError as error:
+        issues.report(f"{where}/access/{name}", str(error), "see the field's description")
+    return "unknown" if found is None else found
+
+
+def _table_of(name: str, spec: TableSpec, access: AccessStatistics | None, ids: IdOrder | RowCdf) -> Table:
     return Table(
         name=name,
         num_embeddings=spec.num_embeddings,
@@ -61,6 +87,7 @@ def _table_of(name: str, spec: TableSpec, access: AccessStatistics | None) -> Ta
         is_weighted=spec.is_weighted,
         optimizer=OPTIMIZERS[spec.optimizer],
         access=access,
+        ids=ids,
         constraints=_constraints(spec.constraints),
         module_path=spec.module_path,
     )
@@ -75,15 +102,15 @@ def _features(spec: TableSpec) -> tuple[Feature, ...]:
     )
 
 
-def _access_of(spec: AccessSpec) -> AccessStatistics:
-    """Return the statistics that stand in a spec; raises ``ValueError`` if they are none."""
+def _access_of(spec: AccessSpec) -> AccessStatistics | None:
+    """Return the statistics that stand in a spec, if any do; raises ``ValueError`` if they are none."""
     if spec.zipf_alpha is not None:
         return ZipfAccess(alpha=spec.zipf_alpha)
     if spec.reuse_histogram is not None:
         return ReuseHistogram(distinct_rows=tuple(spec.reuse_histogram))
     if spec.access_cdf is not None:
         return AccessCdf(points=_points(spec.access_cdf))
-    return MissRatioCurve(points=_points(spec.miss_ratio_curve or []))
+    return None if spec.miss_ratio_curve is None else MissRatioCurve(points=_points(spec.miss_ratio_curve))
 
 
 def _points(points: list[list[float]]) -> tuple[tuple[float, float], ...]:

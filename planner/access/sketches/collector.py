@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from planner.access.sketches.cardinality import empty_registers, observe
 from planner.access.sketches.hashing import batch_hash, leading_zeros, row_hashes
 from planner.access.sketches.hot_rows import count_lookups, empty_cells, hottest
+from planner.access.sketches.positions import PositionCounter
 from planner.access.sketches.sketch import INDEX_BITS, MAX_ROW, NUM_LEVELS, THINNED_INDEX_BITS, TableSketch, Thinned
 from planner.access.sketches.windows import NUM_PARTS, Runs, distinct_in_parts
 from planner.domain.problem.access import NUM_REUSE_BINS
@@ -27,6 +28,7 @@ class Collector:
         self._thinned = [empty_registers(THINNED_INDEX_BITS) for _ in range(NUM_LEVELS)]
         self._hot_rows = self._hot_most = np.zeros(0, dtype=np.int64)
         self._cells = empty_cells()
+        self._positions = PositionCounter()
         self._parts, self._runs = np.zeros((NUM_PARTS, 3), dtype=np.int64), Runs()
 
     def add(self, ids: NDArray[np.int64], *, num_samples: int | None = None) -> None:
@@ -58,6 +60,7 @@ class Collector:
         self._parts += distinct_in_parts(order, is_first)
         self._runs.add(hashes, len(ids))
         self._thin(batch_hash(hashes, counts), len(ids), hashes)
+        self._positions.add(rows, counts)
         count_lookups(self._cells, hashes, counts)
         self._keep_hot_rows(rows, counts, hashes)
 
@@ -99,4 +102,5 @@ class Collector:
             hot_most=self._hot_most.copy(),
             cells=self._cells.copy(),
             windows=np.concatenate([self._parts, self._runs.sums]),
+            positions=self._positions.positions(self._largest_row if self._lookups else None),
         )

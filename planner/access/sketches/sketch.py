@@ -16,6 +16,7 @@ from cost_models.arrays import Ints, freeze
 from planner.access.sketches.cardinality import STANDARD_ERROR, Registers, estimate
 from planner.access.sketches.hashing import row_hashes
 from planner.access.sketches.hot_rows import DEPTH, NUM_HOT_ROWS, WIDTH, HotRow, estimated, hottest
+from planner.access.sketches.positions import Positions, merged_positions
 from planner.access.sketches.windows import NUM_WINDOW_SIZES
 from planner.domain.expect import expect
 from planner.domain.problem.access import NUM_REUSE_BINS
@@ -61,6 +62,7 @@ class TableSketch:
     cells: Ints  # (DEPTH, WIDTH), the count sketch
     #: (NUM_WINDOW_SIZES, 3): windows of lookups that follow each other, their lookups, their distinct rows
     windows: Ints
+    positions: Positions | None = None  # ``None`` of sketches from before lookups were counted by position
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -75,6 +77,8 @@ class TableSketch:
         self._check_thinned()
         self._check_hot_rows()
         self._check_windows()
+        if self.positions is not None:
+            self.positions.check(self.largest_row, self.lookups, int(self.reuse_rows.sum()))
 
     def _check_shapes(self) -> None:
         expect(self.reuse_rows.shape == self.reuse_lookups.shape == (NUM_REUSE_BINS,), f"{NUM_REUSE_BINS} bins")
@@ -201,4 +205,5 @@ def merge(first: TableSketch, second: TableSketch) -> TableSketch:
         ),
         hot_rows=hot_rows,
         hot_most=hot_most,
+        positions=merged_positions(first.positions, first.largest_row, second.positions, second.largest_row),
     )

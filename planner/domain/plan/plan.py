@@ -26,6 +26,8 @@ class RankLoad:
     ledger_bytes: Mapping[Tier, Mapping[str, float]]
     #: named lines taken off the rank's memory before tables, by tier: margin, dense_parameters, ...
     reserved_bytes: Mapping[Tier, Mapping[str, float]]
+    lookups: float | None = None  # in one step, of the rows that it really holds
+    id_bytes: float | None = None  # of the ids that reach it in one step
     #: what TorchRec's planner believes that tables take, by tier; ``None`` unless its estimator prices the plan
     torchrec_bytes: Mapping[Tier, float] | None = None
 

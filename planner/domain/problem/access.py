@@ -1,7 +1,9 @@
-"""Access statistics of a table: which of its rows a batch touches."""
+"""Access statistics of a table: which of its rows a batch touches, and where these are in the range of rows."""
 
+import itertools
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from planner.domain.expect import expect
 
@@ -70,4 +72,26 @@ class MissRatioCurve:
             previous = (cache_fraction, miss_ratio)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowCdf:
+    """Shares of lookups, and of the distinct rows of a step, that go to the first share of the rows, by row number."""
+
+    lookups: tuple[tuple[float, float], ...]  # (row_fraction, lookup_fraction), to (1, 1)
+    distinct: tuple[tuple[float, float], ...] | None = None  # (row_fraction, distinct_fraction); None: as the lookups
+
+    def __post_init__(self) -> None:
+        """Check that both are CDFs that end at (1, 1)."""
+        for points in (self.lookups, self.distinct):
+            if points is None:
+                continue
+            expect(len(points) > 0, "at least one point")
+            are_shares = all(0 < rows <= 1 and 0 <= share <= 1 for rows, share in points)
+            expect(are_shares, "row fractions in (0, 1] and fractions in [0, 1]")
+            are_beyond = all(low[0] < high[0] and low[1] <= high[1] for low, high in itertools.pairwise(points))
+            expect(are_beyond, "increasing row fractions, and fractions that never fall")
+            expect(points[-1] == (1.0, 1.0), "a last point (1, 1)")
+
+
 AccessStatistics = ZipfAccess | ReuseHistogram | AccessCdf | MissRatioCurve
+#: How rows are numbered: in no relation to how often they are looked up, the hottest first, or nobody said.
+IdOrder = Literal["hashed", "frequency_sorted", "unknown"]

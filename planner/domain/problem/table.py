@@ -4,13 +4,16 @@ from dataclasses import dataclass, field
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.expect import expect
-from planner.domain.problem.access import AccessStatistics
+from planner.domain.problem.access import AccessCdf, AccessStatistics, IdOrder, ReuseHistogram, RowCdf, ZipfAccess
 from planner.domain.problem.data_type import DATA_TYPES, DataType
 from planner.domain.problem.optimizer import OPTIMIZERS, Optimizer
 
 MAX_ROWS = 2**40
 MAX_COLUMNS = 2**14
 POOLINGS = ("sum", "mean", "none")
+#: Access statistics that say how hot the hottest rows are.
+RANKED = (ZipfAccess, ReuseHistogram, AccessCdf)
+_RANKED_ACCESS = "a Zipf exponent, a reuse histogram or an access CDF of rows that are sorted by frequency"
 # Words of checks that are made of every one of thousands of tables.
 _A_POOLING = f"pooling to be one of {', '.join(POOLINGS)}"
 _SOME_DATA_TYPES = f"data_types among {', '.join(DATA_TYPES)}, at least one"
@@ -108,6 +111,7 @@ class Table:
     is_weighted: bool = False
     optimizer: Optimizer = OPTIMIZERS["rowwise_adagrad"]
     access: AccessStatistics | None = None
+    ids: IdOrder | RowCdf = "unknown"  # which rows the lookups go to, by row number
     constraints: TableConstraints = field(default_factory=TableConstraints)
     #: path of the embedding module that holds the table in the user's model, such as
     #: ``sparse_arch.embedding_bag_collection``; tables of one path share legality rules
@@ -123,6 +127,8 @@ class Table:
         if pinned is not None:
             num_columns = sum(piece.num_columns for piece in pinned.pieces)
             expect(num_columns == self.embedding_dim, f"pinned pieces of {self.embedding_dim} columns in all")
+        is_ranked = self.ids != "frequency_sorted" or isinstance(self.access, RANKED)
+        expect(is_ranked, _RANKED_ACCESS)
         is_trained = self.can_be_trained_as(data_type)
         expect(is_trained, f'optimizer "none" for {data_type.name} weights, which cannot be trained')
 

@@ -32,6 +32,8 @@ class Runtime(ABC):
     row_schemes: frozenset[Scheme] = frozenset()
     #: Whether a table's most used rows may lie in another tier than the rest, once rows are numbered by use.
     splits_off_hot_rows: bool = False
+    #: Whether row blocks are dealt out row by row, so that neighbours lie on different ranks; else they are ranges.
+    has_modulo_rows: bool = False
     #: Whether kernels that read the host's memory can read storage-class memory.
     supports_scm: bool = False
     #: Bytes of the id that it stores with every row.

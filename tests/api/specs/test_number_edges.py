@@ -83,6 +83,9 @@ SPECS: Mapping[str, dict[str, Any]] = {
     ),
     "histogram": tiny(model__tables__0__access={"reuse_histogram": [5.0, 3.0, *[0.0] * 15]}),
     "cdf": tiny(model__tables__0__access={"access_cdf": [[0.1, 0.9], [1.0, 1.0]]}),
+    "row cdf": tiny(
+        model__tables__0__access={"row_cdf": [[0.1, 0.9], [1.0, 1.0]], "distinct_row_cdf": [[0.1, 0.5], [1.0, 1.0]]}
+    ),
     "curve": tiny(model__tables__0__access={"miss_ratio_curve": [[0.1, 0.9], [1.0, 0.0]]}),
     "split": tiny(
         runtime="generic",

@@ -9,7 +9,7 @@ import pytest
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import Kernel, Scheme
 from planner.access.table_columns import table_columns
-from planner.domain.problem.access import ZipfAccess
+from planner.domain.problem.access import RowCdf, ZipfAccess
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Feature, Table
 from planner.pricing.shard_work import build_work, row_shards
@@ -145,3 +145,27 @@ def test_rows_in_host_memory_are_not_padded() -> None:
     hosts = replace(CLUSTER, hardware=make_cluster(hbm_bytes=0.0).hardware)
     table = make_table("c", optimizer="none", data_type="int8")
     assert work_of(make_problem(table, cluster=hosts), (0, Scheme.TABLE_WISE, 64)).row_alignment_bytes.tolist() == [1]
+
+
+def front_heavy(**changes: object) -> Problem:
+    """80% of the lookups, and half of the distinct rows, are in the first quarter of 1,000 rows."""
+    cdf = RowCdf(lookups=((0.25, 0.8), (1.0, 1.0)), distinct=((0.25, 0.5), (1.0, 1.0)))
+    table = replace(make_table(), ids=cdf, access=ZipfAccess(alpha=0.0))
+    return make_problem(table, cluster=CLUSTER, **changes)
+
+
+def test_row_blocks_are_priced_as_the_heaviest() -> None:
+    """1,024 lookups: 80% to one of four blocks, 80 + 20 / 3% to one of two; all to what is not cut by rows."""
+    problem = front_heavy()
+    schemes = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD, Scheme.TABLE_WISE, Scheme.DATA_PARALLEL)
+    work = work_of(problem, *((0, scheme, 64) for scheme in schemes))
+    half = 0.8 + 0.2 / 3
+    assert work.lookups.tolist() == pytest.approx([1024 * share for share in (0.8, half, half, 1.0, 0.25)])
+    whole = table_columns(problem).distinct_of_all_ranks[0]
+    assert work.distinct_rows[:4].tolist() == pytest.approx([min(250, whole / 2), whole * 2 / 3, whole * 2 / 3, whole])
+    assert work.shard_rows.tolist() == [250, 500, 500, 1000, 1000]
+
+
+@pytest.mark.parametrize("runtime", ["hugectr", "sparsecore"])
+def test_runtimes_with_modulo_rows_have_equal_blocks(runtime: str) -> None:
+    assert work_of(front_heavy(runtime=runtime), (0, Scheme.ROW_WISE, 64)).lookups.tolist() == [256]

@@ -31,6 +31,7 @@ class HugeCTR(OnDeviceRuntime):
     """Rules of ``hugectr.EmbeddingCollectionConfig`` with tables of a fixed size."""
 
     name = "hugectr"
+    has_modulo_rows = True
     max_columns = MAX_PIECE_COLUMNS
     optimizers = ("sgd", "adagrad")
     row_key_bytes = 8.0

@@ -28,6 +28,7 @@ class SparseCore(OnDeviceRuntime):
     """Rules of ``jax_tpu_embedding.sparsecore``; ``fused`` stands for updates on the SparseCore."""
 
     name = "sparsecore"
+    has_modulo_rows = True
     device_families: frozenset[str] | None = frozenset({"tpu", "custom"})
     export_reads_spec = True
     #: Of those that specs can name, by the library's ``short_name``, which is the same.

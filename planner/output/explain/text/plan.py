@@ -44,6 +44,8 @@ _NAME_WIDTH = len("request_latency")  # the longest name of an objective
 MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
 MAX_TABLE_ROWS = 8
 LARGEST_GAP_SHOWN = 100.0  # beyond it the bound says nothing, and its digits fill the line
+#: Times an even share of the lookups, from which on the rank that has them is named.
+UNEVEN_LOOKUPS = 2.0
 MAX_TIME_BAR, MAX_BYTES_BAR = 54, 36  # characters
 #: Evidence from strong to weak, then what is no number.
 EVIDENCE_ORDER = ("measured", "given", "datasheet", "estimated", "default", "note")
@@ -164,7 +166,18 @@ def _rank_times(plan: PlanDocument) -> list[str]:
     lines += [
         _bar_line(rank, parts[rank], slowest, f"{format_seconds(total[rank]):>9}", MAX_TIME_BAR) for rank in shown
     ]
-    return lines + _left_out(hidden, total, format_seconds)
+    return lines + _left_out(hidden, total, format_seconds) + _uneven_lookups(plan)
+
+
+def _uneven_lookups(plan: PlanDocument) -> list[str]:
+    """Return who looks up most, where that is far from an even share."""
+    lookups = {rank["rank"]: rank.get("lookups") or 0.0 for rank in plan["ranks"]}
+    total, most = sum(lookups.values()), max(lookups, key=lambda rank: lookups[rank], default=0)
+    if total <= 0 or lookups[most] * len(lookups) < UNEVEN_LOOKUPS * total:
+        return []
+    return paragraph(
+        f"rank {most} makes {lookups[most] / total:.0%} of the lookups; an even share is {1 / len(lookups):.1%}"
+    )
 
 
 def _bar_line(rank: int, parts: Sequence[tuple[str, float]], full: float, amounts: str, max_bar: int) -> str:

@@ -42,6 +42,20 @@ def test_a_table_that_is_never_looked_up() -> None:
     assert parse_statistics(idle("a").canonical).sketches["a"].lookups == 0
 
 
+def test_documents_from_before_positions_keep_their_digest() -> None:
+    """They lack the field, also in what was hashed."""
+    content = {key: value for key, value in statistics("a", "b").document.items() if key != "statistics_digest"}
+    content["tables"] = [
+        {key: value for key, value in table.items() if key != "positions"}
+        for table in content["tables"]  # type: ignore[attr-defined]
+    ]
+    old = parse_statistics(json.dumps({**content, "statistics_digest": digest(content)}).encode())
+    assert old.digest == digest(content)
+    assert old.sketches["a"].positions is None
+    assert "positions" not in old.document["tables"][0]  # type: ignore[index]
+    assert merge_statistics([old, statistics("c")]).sketches["c"].positions is not None
+
+
 @thorough
 def test_a_sketch_of_many_rows_stays_small() -> None:
     sketch = sketched([zipf(0.3, 3_000_000, 500_000, seed) for seed in range(5)])

@@ -108,6 +108,17 @@ def test_ranks_left_out_are_not_called_faster_where_all_are_tied() -> None:
     assert "emptier" not in text
 
 
+def test_the_rank_with_most_lookups_is_named_where_they_are_uneven() -> None:
+    def text(*lookups: float | None) -> str:
+        ranks = [{**rank(number, (3e-6, 0.0), GIB), "lookups": one} for number, one in enumerate(lookups)]
+        return explain_plan(document(world_size=len(ranks), ranks=ranks))
+
+    assert "rank 2 makes 75% of the lookups; an even share is 25.0%" in text(10, 20, 150, 20)
+    assert "of the lookups" not in text(40, 50, 60, 50)
+    assert "of the lookups" not in text(None, None)  # of earlier versions
+    assert "of the lookups" not in text(0, 0)
+
+
 def test_one_is_not_reported_as_many() -> None:
     shown = MAX_RANK_ROWS + 1
     plan = document(world_size=shown, ranks=[rank(number, (3e-6, 0.0), GIB) for number in range(shown)])

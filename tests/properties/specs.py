@@ -38,6 +38,15 @@ def access() -> st.SearchStrategy[Json]:
             {"access_cdf": [[0.1, 0.7], [1, 1]]},
             {"reuse_histogram": [5, 3, 1, *[0] * 14]},
             {"miss_ratio_curve": [[0, 1], [0.5, 0.2]]},
+            {"zipf_alpha": 1.05, "ids": "frequency_sorted"},
+            {"reuse_histogram": [5, 3, 1, *[0] * 14], "ids": "frequency_sorted"},
+            {
+                "access_cdf": [[0.1, 0.7], [1, 1]],
+                "row_cdf": [[0.2, 0.9], [1, 1]],
+                "distinct_row_cdf": [[0.2, 0.5], [1, 1]],
+            },
+            {"miss_ratio_curve": [[0, 1], [0.5, 0.2]], "row_cdf": [[0.8, 0], [1, 1]]},
+            {"ids": "hashed"},
         )
     )
 

@@ -155,6 +155,8 @@ def _table(rng: np.random.Generator, index: int) -> Spec:
         table["access"] = {"miss_ratio_curve": [[0.1, 0.4], [0.5, 0.1]]}
     elif kind == 3:
         table["access"] = {"reuse_histogram": [9, 5, 2, 1, *[0] * 13]}
+    elif kind == 4:
+        table["access"] = {"zipf_alpha": 1.05, "row_cdf": [[0.1, 0.6], [0.9, 0.7], [1, 1]]}
     return table
 
 

@@ -35,6 +35,11 @@ CachedShare = Annotated[float, Field(gt=0, le=1)]
 Point = Annotated[list[Fraction], Field(min_length=2, max_length=2)]
 # Inner lists stop at their first bad item, so that one body cannot cause millions of findings.
 Points = Annotated[list[Point], Field(min_length=1, max_length=10_000, fail_fast=True)]
+Count = Annotated[float, Field(gt=0, le=2**53)]
+Counts = Annotated[
+    list[Annotated[list[Count], Field(min_length=2, max_length=2)]],
+    Field(min_length=1, max_length=1_000, fail_fast=True),
+]
 RankIndex = Annotated[int, Field(ge=0, lt=MAX_RANKS)]
 Ranks = Annotated[list[RankIndex], Field(min_length=1, max_length=MAX_RANKS, fail_fast=True)]
 PoolingFactor = Annotated[float, Field(ge=0, le=1e7)]
@@ -73,6 +78,11 @@ class AccessSpec(StrictModel):
         description="[[row_fraction, access_fraction], ...], hottest rows first, ending at [1, 1].",
         examples=[[[0.1, 0.9], [1.0, 1.0]]],
     )
+    distinct_rows: Counts | None = Field(
+        default=None,
+        description="[[lookups, distinct_rows], ...] that were counted, beside access_cdf. Unit: rows.",
+        examples=[None],
+    )
     miss_ratio_curve: Points | None = Field(
         default=None,
         description="[[cache_fraction, miss_ratio], ...]: share of lookups that an LRU cache of that share misses.",
@@ -110,6 +120,8 @@ class AccessSpec(StrictModel):
             raise fields_disagree(
                 f"give exactly one of {', '.join(_STATISTICS)}, or ids or row_cdf alone", *_STATISTICS
             )
+        if self.distinct_rows is not None and self.access_cdf is None:
+            raise fields_disagree("give access_cdf beside distinct_rows", "access_cdf", "distinct_rows")
         if self.ids not in (None, "unknown") and self.row_cdf is not None:
             raise fields_disagree("give ids or row_cdf: both say where lookups go", "ids", "row_cdf")
         if self.distinct_row_cdf is not None and self.row_cdf is None:

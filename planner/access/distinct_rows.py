@@ -47,7 +47,7 @@ def expected_distinct_rows(
     for i, access in enumerate(accesses):
         for j, lookups in enumerate(num_lookups[i].tolist()):
             if isinstance(access, AccessCdf):
-                distinct[i, j] = _piecewise(access, num_rows[i], lookups)
+                distinct[i, j] = _cdf(access, num_rows[i], lookups)
             elif isinstance(access, ReuseHistogram) and lookups > 0:
                 distinct[i, j] = _histogram(access, lookups)
     at_most: Floats = np.minimum(distinct, np.minimum(num_lookups, rows[:, None]))
@@ -80,6 +80,23 @@ def _zipf(alpha: Floats, num_rows: Floats, num_lookups: Floats) -> Floats:
         columns = [np.sum(counts * -np.expm1(lookups[:, None] * unseen), axis=1) for lookups in num_lookups.T]
     result: Floats = np.stack(columns, axis=1)
     return result
+
+
+def _cdf(access: AccessCdf, num_rows: int, num_lookups: float) -> float:
+    """Access CDF: what was counted where it was counted.
+
+    Between two counts, the logarithm of the distinct rows is linear in that of the lookups. Beyond the first and the
+    last, the curve of independent lookups goes on from there.
+    """
+    counted = access.counted
+    if not counted or num_lookups <= 0:
+        return _piecewise(access, num_rows, num_lookups)
+    nearest = min(max(num_lookups, counted[0][0]), counted[-1][0])
+    lookups, rows = np.log(np.array(counted)).T
+    distinct = float(np.exp(np.interp(np.log(nearest), lookups, rows)))
+    if nearest == num_lookups:
+        return distinct
+    return distinct * _piecewise(access, num_rows, num_lookups) / _piecewise(access, num_rows, nearest)
 
 
 def _piecewise(access: AccessCdf, num_rows: int, num_lookups: float) -> float:

@@ -19,6 +19,7 @@ from api.specs.references.statistics_document import Statistics, parse_statistic
 from api.specs.state import SpecState
 from cost_models.text.number_text import counted
 from planner.access.sketches.drift import MAX_RATIO, rates_of
+from planner.access.sketches.footprints import counted_rows
 from planner.access.sketches.positions import row_curve
 from planner.access.sketches.sketch import TableSketch
 from planner.domain.plan.plan import Assumption
@@ -26,6 +27,7 @@ from planner.errors import Issue
 
 #: Canonical bytes of the statistics with a digest; ``None`` if there are none.
 FindStatistics = Callable[[str], bytes | None]
+_Points = Sequence[tuple[float, float]]
 _Lookup = Callable[[str], Statistics | None]
 #: Evidence of a table's access in a plan's provenance, if it is from statistics.
 EVIDENCE = "statistics"
@@ -157,23 +159,28 @@ def _measured(table: TableSpec, reference: str, lookup: _Lookup) -> tuple[Access
     points = rates.access_cdf(table.num_embeddings).points
     lookups, rows = counted(sketch.lookups, "lookup"), counted(round(sketch.distinct_rows), "distinct row")
     return (
-        _access(table, sketch, [list(point) for point in points]),
+        _access(table, sketch, points, counted_rows(sketch)),
         f"{lookups} in {counted(sketch.batches, 'batch', 'batches')}, {rows}",
         sketch.lookups_per_sample,
     )
 
 
-def _access(table: TableSpec, sketch: TableSketch, access_cdf: list[list[float]]) -> AccessSpec:
+def _access(table: TableSpec, sketch: TableSketch, cdf: _Points, counted_rows: _Points) -> AccessSpec:
     """Return the access of a table: with its lookups by row number, unless the spec says how rows are numbered."""
+    access_cdf, distinct_rows = ([list(point) for point in points] for points in (cdf, counted_rows))
     ids = None if table.access is None else table.access.ids
     if table.access is not None and table.access.row_cdf is not None:
-        return table.access.model_copy(update={"statistics": None, "access_cdf": access_cdf})
+        return table.access.model_copy(
+            update={"statistics": None, "access_cdf": access_cdf, "distinct_rows": distinct_rows}
+        )
     if ids not in (None, "unknown") or sketch.positions is None or sketch.largest_row is None:
-        return AccessSpec(access_cdf=access_cdf, ids=ids)
+        return AccessSpec(access_cdf=access_cdf, distinct_rows=distinct_rows, ids=ids)
     tolerance = max(_ROW_TOLERANCE, 0.25 / math.sqrt(sketch.lookups))
     rows, *shares = row_curve(sketch.positions, sketch.largest_row, table.num_embeddings, tolerance)
     lookups, distinct = (np.stack([rows, share], axis=1).round(_DIGITS).tolist() for share in shares)
-    return AccessSpec(access_cdf=access_cdf, ids=ids, row_cdf=lookups, distinct_row_cdf=distinct)
+    return AccessSpec(
+        access_cdf=access_cdf, distinct_rows=distinct_rows, ids=ids, row_cdf=lookups, distinct_row_cdf=distinct
+    )
 
 
 def _sketch(table: TableSpec, reference: str, lookup: _Lookup) -> TableSketch:

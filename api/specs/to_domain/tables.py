@@ -109,7 +109,7 @@ def _access_of(spec: AccessSpec) -> AccessStatistics | None:
     if spec.reuse_histogram is not None:
         return ReuseHistogram(distinct_rows=tuple(spec.reuse_histogram))
     if spec.access_cdf is not None:
-        return AccessCdf(points=_points(spec.access_cdf))
+        return AccessCdf(points=_points(spec.access_cdf), counted=_points(spec.distinct_rows or []))
     return None if spec.miss_ratio_curve is None else MissRatioCurve(points=_points(spec.miss_ratio_curve))
 
 

@@ -14,6 +14,17 @@ _SPREAD = 0.02  # of distinct rows among windows or batches
 _APART = 2.0  # thinned batches are for more lookups than windows have
 
 
+def counted_rows(sketch: TableSketch) -> list[tuple[float, float]]:
+    """Return distinct rows by their lookups, as they were counted: more lookups never have fewer."""
+    footprint = footprint_of(sketch)
+    if footprint is None:
+        return []
+    order = np.lexsort((-footprint.relative_error, footprint.lookups))
+    lookups, first = np.unique(footprint.lookups[order][::-1], return_index=True)  # of equals the best known one
+    rows = np.maximum.accumulate(footprint.distinct_rows[order][::-1][first])
+    return list(zip(lookups.tolist(), np.minimum(rows, lookups).tolist(), strict=True))
+
+
 def footprint_of(sketch: TableSketch) -> Footprint | None:
     """Return the footprint of a sketch; ``None`` of a table that is never looked up.
 

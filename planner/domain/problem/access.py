@@ -39,9 +39,10 @@ class AccessCdf:
     """Share of lookups that go to the hottest share of the rows, piecewise linear."""
 
     points: tuple[tuple[float, float], ...]  # (row_fraction, access_fraction), to (1, 1)
+    counted: tuple[tuple[float, float], ...] = ()  # (lookups, distinct rows) that were counted
 
     def __post_init__(self) -> None:
-        """Check that the points are a concave CDF that ends at (1, 1)."""
+        """Check that the points are a concave CDF that ends at (1, 1), and that more lookups saw as many rows."""
         previous = (0.0, 0.0)
         slope = math.inf
         for row_fraction, access_fraction in self.points:
@@ -53,6 +54,11 @@ class AccessCdf:
             expect(is_flatter, "hottest rows first: each segment at most as steep as the one before")
             previous, slope = (row_fraction, access_fraction), steepness
         expect(previous == (1.0, 1.0), "a last point (1, 1)")
+        before = (0.0, 0.0)
+        for lookups, rows in self.counted:
+            expect(0 < rows <= lookups < math.inf, "counted distinct rows above 0, and at most their lookups")
+            expect(lookups > before[0] and rows >= before[1], "increasing lookups, and distinct rows that never fall")
+            before = (lookups, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,9 @@ SPECS: Mapping[str, dict[str, Any]] = {
         model__tables__0__access={"zipf_alpha": 1.05},
     ),
     "histogram": tiny(model__tables__0__access={"reuse_histogram": [5.0, 3.0, *[0.0] * 15]}),
-    "cdf": tiny(model__tables__0__access={"access_cdf": [[0.1, 0.9], [1.0, 1.0]]}),
+    "cdf": tiny(
+        model__tables__0__access={"access_cdf": [[0.1, 0.9], [1.0, 1.0]], "distinct_rows": [[10.0, 9.0], [100.0, 50.0]]}
+    ),
     "row cdf": tiny(
         model__tables__0__access={"row_cdf": [[0.1, 0.9], [1.0, 1.0]], "distinct_row_cdf": [[0.1, 0.5], [1.0, 1.0]]}
     ),

@@ -46,6 +46,41 @@ def test_access_cdf() -> None:
     assert distinct(access, 1000, 1000) == pytest.approx(want, rel=1e-9)
 
 
+def test_counted_rows_stand_where_they_were_counted() -> None:
+    """A scan of 1,000 rows: a hundred lookups are of fifty rows, a thousand of 400, and ten thousand of all."""
+    even = ((1.0, 1.0),)
+    access = AccessCdf(points=even, counted=((100.0, 50.0), (1000.0, 400.0), (10_000.0, 1000.0)))
+    assert [distinct(access, 1000, n) for n in (100, 1000, 10_000)] == pytest.approx([50, 400, 1000], rel=1e-12)
+    # Halfway on the scale of logarithms, between 50 and 400.
+    assert distinct(access, 1000, 10**2.5) == pytest.approx(20_000**0.5, rel=1e-12)
+    # Before the first and after the last as many times more as independent lookups would see.
+    few = 50 * (1 - 0.999**10) / (1 - 0.999**100)
+    assert distinct(access, 1000, 10) == pytest.approx(few, rel=1e-9)
+    longer = AccessCdf(points=even, counted=((100.0, 50.0),))
+    assert distinct(longer, 1000, 1000) == pytest.approx(50 * (1 - 0.999**1000) / (1 - 0.999**100), rel=1e-9)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 1000)), min_size=1, max_size=12),
+    st.floats(0, 1e7),
+    st.floats(0, 1e7),
+)
+def test_more_lookups_never_see_fewer_of_counted_rows(drawn: list[tuple[int, int]], a: float, b: float) -> None:
+    lookups, rows = sorted({one for one, _ in drawn}), sorted(one for _, one in drawn)
+    counted = tuple((float(n), float(min(n, d))) for n, d in zip(lookups, rows, strict=False))
+    access = AccessCdf(points=((0.1, 0.9), (1.0, 1.0)), counted=counted)
+    less, more = (distinct(access, 1000, n) for n in sorted((a, b)))
+    assert less <= more * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "counted", [((0.0, 0.0),), ((10.0, 11.0),), ((10.0, 5.0), (10.0, 6.0)), ((10.0, 5.0), (20.0, 4.0))], ids=str
+)
+def test_counts_that_cannot_be_are_refused(counted: tuple[tuple[float, float], ...]) -> None:
+    with pytest.raises(ValueError, match="Expected"):
+        AccessCdf(points=((1.0, 1.0),), counted=counted)
+
+
 def test_reuse_histogram_gives_back_its_own_distinct_rows() -> None:
     """60 rows once, 20 twice, 10 about three times: 60 + 40 + 30 = 130 lookups, 90 distinct rows."""
     access = ReuseHistogram(distinct_rows=(60, 20, 10, *[0] * 14))

@@ -1,7 +1,10 @@
 """Pooling factors of a spec beside those that its statistics saw."""
 
+import pytest
+
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
+from planner.access.table_columns import table_columns
 from planner.errors import Issue
 from tests.support.service.specs import raw, tiny
 from tests.support.service.statistics_files import statistics
@@ -31,6 +34,18 @@ def test_a_pooling_factor_that_no_one_saw_is_reported_with_both_numbers() -> Non
     assert 'table "t0": the spec states 3 ids per sample' in warning.message
     assert "its statistics saw 1: more than 10% apart" in warning.message
     assert mismatches(0.0)
+
+
+def test_a_step_has_the_distinct_rows_that_were_counted() -> None:
+    """At the size of a batch, and of runs of four and sixteen batches, which registers estimate to about 1%."""
+    known = statistics("t0")
+    sketch = known.sketches["t0"]
+    table = {"name": "t0", "num_embeddings": 2_000, "embedding_dim": 8, "access": {"statistics": known.digest}}
+    for batches, counted in ((1, sketch.reuse_rows.sum() / 20), (4, sketch.windows[8, 2] / 5)):
+        spec = tiny(model__tables=[table | {"pooling_factor": 1}], model__batch_size_per_rank=1_000 * batches)
+        spec["hardware"] = {"profile": "dgx-h100-80g", "ranks_per_host": 1}
+        problem = parse_spec(raw(spec), Library(find_statistics={known.digest: known.canonical}.get)).problem
+        assert float(table_columns(problem).distinct_of_all_ranks[0]) == pytest.approx(counted, rel=1e-12)
 
 
 def test_within_a_tenth_nothing_is_stated() -> None:

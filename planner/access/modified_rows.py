@@ -22,7 +22,7 @@ References
    (NSDI 2022, arXiv 2010.08679), incremental checkpointing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,8 @@ from planner.domain.problem.access import AccessStatistics
 from planner.domain.problem.checkpoint import Checkpoint
 
 _MOST_POINTS = 8  # increments of a cycle whose rows are counted; those between are interpolated
+_MOST_COUNTED = 256  # increments that the rule of ``intermittent`` is tried on one by one
+_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +74,11 @@ def modified_rows(
         return ModifiedRows(
             full_every=latest, rows=changed(np.ones(1, np.int64)), num_increments=np.full(1, latest - 1.0)
         )
-    points = _points(latest - 1)
-    rows = changed(points)
     if checkpoint.policy == "intermittent":
         whole = float(np.sum(row_bytes * np.array(num_rows, dtype=np.float64)))
-        sizes = np.interp(np.arange(1, latest), points, row_bytes @ rows / whole)
-        latest = _full_again(sizes)
-        points = _points(latest - 1)
-        rows = changed(points)
-    return ModifiedRows(full_every=latest, rows=rows, num_increments=_stands_for(points, latest - 1))
+        latest = _full_again(lambda increments: row_bytes @ changed(increments) / whole, latest)
+    points = _points(latest - 1)
+    return ModifiedRows(full_every=latest, rows=changed(points), num_increments=_stands_for(points, latest - 1))
 
 
 def _points(num_increments: int) -> Ints:
@@ -94,8 +92,25 @@ def _stands_for(points: Ints, num_increments: int) -> Floats:
     return np.array([np.interp(every, points, one).sum() for one in unit])
 
 
-def _full_again(sizes: Floats) -> int:
-    """Return the checkpoints of a cycle by the rule of the module docstring; sizes are parts of a full one."""
+def _full_again(sizes_of: Callable[[Ints], Floats], latest: int) -> int:
+    """Return the checkpoints of a cycle by the rule of the module docstring; sizes are parts of a full one.
+
+    Every increment is counted until the rule decides, of cycles longer than ``_MOST_COUNTED`` only some beyond.
+    """
+    sizes, counted = np.zeros(0), min(latest - 1, _MOST_COUNTED)
+    for first in range(1, counted + 1, _AT_ONCE):
+        sizes = np.append(sizes, sizes_of(np.arange(first, min(first + _AT_ONCE, counted + 1))))
+        if decided := _first_that_pays(sizes):
+            return 1 + decided
+    if counted == latest - 1:
+        return latest
+    some = np.unique(np.geomspace(counted + 1, latest - 1, _MOST_POINTS).round().astype(np.int64))
+    beyond = np.interp(np.arange(counted + 1, latest), some, sizes_of(some))
+    return 1 + (_first_that_pays(np.append(sizes, beyond)) or latest - 1)
+
+
+def _first_that_pays(sizes: Floats) -> int:
+    """Return the increment, counted from 1, after which all is stored again; 0 if there is none."""
     increments = np.arange(1, len(sizes) + 1)
     pays = 1 + np.cumsum(sizes) <= (increments + 1) * sizes
-    return 1 + (int(np.argmax(pays)) + 1 if pays.any() else len(sizes))
+    return int(np.argmax(pays)) + 1 if pays.any() else 0

@@ -85,6 +85,19 @@ def test_tables_weigh_by_their_bytes() -> None:
     assert found.full_every == 10
 
 
+@pytest.mark.parametrize("lookups", [3.0, 10.0, 37.0, 80.0])
+def test_the_rule_is_decided_on_every_increment(lookups: float) -> None:
+    """1,000 equally likely rows: S_i = 1 - 0.999^(i n), added up one by one."""
+    found = rows_of("intermittent", 200, access=UNIFORM, lookups_per_step=np.array([lookups]))
+    sizes, want = [], 200
+    for i in range(1, 200):
+        sizes.append(1 - 0.999 ** (i * lookups))
+        if 1 + sum(sizes) <= (i + 1) * sizes[-1]:
+            want = i + 1
+            break
+    assert found.full_every == want
+
+
 @pytest.mark.parametrize("full_every", [2, 5, 9, 10, 40, 1000])
 def test_some_increments_stand_for_all(full_every: int) -> None:
     found = rows_of("one_shot", full_every, access=UNIFORM)

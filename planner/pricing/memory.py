@@ -58,6 +58,7 @@ LINES = (
 _LINES_WITH_ROWS = ("weights", "optimizer_state")
 #: Lines that lie in host memory: buffers between the caches of ``key_value`` tables and their files.
 _LINES_IN_HOST_MEMORY = ("eviction_buffers", "write_buffers")
+_ROUNDING = 1e-12  # relative, of products of a few numbers
 _TORCHREC_INDEX_BYTES_PER_ROW, _TORCHREC_TAG_BYTES_PER_CACHED_ROW = 4.0, 16.0  # _calculate_cache_aux_state_sizes
 #: Input buffers more that fetching ahead holds: one, and six of its bursts (TorchRec ``calculate_pipeline_io_cost``).
 PREFETCH_INPUTS = 7
@@ -187,7 +188,7 @@ def _input_buffers(work: ShardWork, ledger: Ledger) -> Floats:
     TorchRec's planner takes row blocks for equal.
     """
     if ledger == EXACT:
-        return np.ceil(work.lookups * id_bytes(work.is_weighted))
+        return _whole_bytes(work.lookups * id_bytes(work.is_weighted))
     return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * ID_BYTES)
 
 
@@ -200,7 +201,15 @@ def _output_buffers(problem: Problem, work: ShardWork, ledger: Ledger) -> Floats
     of_torchrec = work.expected_outputs * share * _all_ranks(work)
     as_stored = np.isnan(work.output_element_bytes) & (ledger == TORCHREC)
     element = np.where(as_stored, work.element_bytes, element_bytes(work.output_element_bytes))
-    return np.ceil((output_rows(work) if ledger == EXACT else of_torchrec) * work.shard_columns * element)
+    if ledger == EXACT:
+        return _whole_bytes(output_rows(work) * work.shard_columns * element)
+    return np.ceil(of_torchrec * work.shard_columns * element)
+
+
+def _whole_bytes(amount: Floats) -> Floats:
+    """Round up, but for what rounding in the last digits has added: whole numbers of ids stay as they are."""
+    rounded: Floats = np.ceil(amount * (1 - _ROUNDING))
+    return rounded
 
 
 def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:

@@ -12,18 +12,15 @@ from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import PIPELINES, PREFETCH_PIPELINE, Problem
 from planner.domain.problem.table import Table, TableConstraints
-from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.torchrec.rules import ROW_SCHEMES
-from planner.orchestration.placement.to_placement import to_placement
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
-from planner.pricing.price_options import price
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
-from planner.solver.problem import Assignment, Scope
 from planner.verification.evaluate_placement import bytes_by_tier
 from planner.verification.plan_from_placement import plan_of_placement
 from tests.support.planning.builders import SSD, make_cluster, make_problem, make_table
+from tests.support.planning.random_placements import random_placement
 from tests.support.thorough import THOROUGH
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
@@ -74,32 +71,6 @@ def random_problem(rng: np.random.Generator, num_tables: int, pipeline: str, num
         )
         tables.append(replace(table, is_weighted=module == "weighted"))
     return make_problem(*tables, cluster=make_cluster(num_hosts, 4, **SSD), pipeline=pipeline)
-
-
-def random_placement(rng: np.random.Generator, problem: Problem) -> Placement:
-    """Any legal option of every table, anywhere."""
-    families = enumerate_families(problem)
-    priced = price(problem, families, ROOFLINE)
-    shapes, sites = [], []
-    sites_of = {Scope.RANK: problem.world_size, Scope.HOST: problem.cluster.num_hosts, Scope.WORLD: 1}
-    option_table = priced.family_table[priced.option_family]
-    kernels = np.array([families.families[source].kernel for source in priced.family_source])
-    for table in range(priced.num_tables):
-        options = np.flatnonzero(option_table == table)
-        of_option = kernels[priced.option_family[options]]
-        kernel = rng.choice(np.unique(of_option))  # kernels equally often: those with caches have most options
-        option = int(rng.choice(options[of_option == kernel]))
-        scope = Scope(int(priced.family_scope[priced.option_family[option]]))
-        same_host = priced.family_same_host[priced.option_family[option]]
-        pieces = priced.unit_shape[priced.unit_option == option]
-        chosen = rng.integers(sites_of[scope], size=len(pieces))
-        if same_host:
-            per_host = problem.cluster.ranks_per_host
-            chosen = int(rng.integers(problem.cluster.num_hosts)) * per_host + chosen % per_host
-        shapes.append(pieces)
-        sites.append(chosen)
-    assignment = Assignment(piece_shape=np.concatenate(shapes), piece_site=np.concatenate(sites))
-    return to_placement(problem, families, priced, assignment)
 
 
 class Model(nn.Module):

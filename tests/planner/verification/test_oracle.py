@@ -1,0 +1,82 @@
+"""Every figure of random plans beside an implementation of docs/cost-models.md in plain loops."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from api.specs.input.json import RejectedDocument
+from api.specs.parse import parse_spec
+from api.specs.request import SolveRequest
+from planner.domain.plan.placement import Placement
+from planner.output.exporters.generic import to_document
+from planner.verification.plan_from_placement import plan_of_placement
+from tests.support.oracle.differences import differ, figures
+from tests.support.oracle.random_jobs import random_job
+from tests.support.planning.random_placements import random_placement
+
+CHUNKS, CHUNK, PLANS_PER_JOB = 40, 70, 4  # some jobs are refused or have no plan: 10,000 plans are left
+
+
+def legal_jobs(numbers: range) -> Iterator[tuple[int, dict[str, Any], SolveRequest]]:
+    """Yield the jobs that no rule refuses, with their numbers."""
+    for number in numbers:
+        spec = random_job(number)
+        try:
+            yield number, spec, parse_spec(json.dumps(spec).encode())
+        except RejectedDocument:
+            continue
+
+
+def plans_of(number: int, request: SolveRequest, count: int) -> Iterator[Placement]:
+    """Yield random plans of a job, half of them with nothing that keeps caches apart; none if a table has no option."""
+    rng = np.random.default_rng((number, 4))
+    for _ in range(count):
+        try:
+            placement = random_placement(rng, request.problem)
+        except ValueError:
+            return
+        if rng.random() < 0.5:
+            tables = tuple(replace(one, cache_reserved_bytes=None) for one in placement.tables)
+            placement = replace(placement, tables=tables)
+        yield placement
+
+
+def is_ill_conditioned(spec: dict[str, Any]) -> bool:
+    """Whether caches, hot rows or blocks rest on the fit of a histogram, which rounding moves by up to 1e-7.
+
+    Chances of Poisson counts are differences of logarithms of up to 1e6, which double precision knows to 1e-10, and the
+    likelihood is flat.
+    """
+    return any("reuse_histogram" in (table.get("access") or {}) for table in spec["model"]["tables"])
+
+
+def compared(numbers: range, plans_per_job: int) -> tuple[int, int]:
+    """Compare some plans of every job; return how many plans and figures these were."""
+    num_plans = num_figures = 0
+    for number, spec, request in legal_jobs(numbers):
+        for placement in plans_of(number, request, plans_per_job):
+            plan = plan_of_placement(request.problem, placement, request.cost_model)
+            document: Any = to_document(plan, name="", spec_digest="", hardware_profile="")
+            for name, product, oracle in figures(spec, document, plan.evaluation):
+                tolerance = 1e-6 if is_ill_conditioned(spec) else 1e-9
+                assert not differ(product, oracle, tolerance), (number, name, product, oracle)
+                num_figures += 1
+            num_plans += 1
+    return num_plans, num_figures
+
+
+def test_figures_are_those_of_the_page() -> None:
+    num_plans, num_figures = compared(range(90), 1)
+    assert num_plans > 80
+    assert num_figures > 10_000
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("chunk", range(1, CHUNKS + 1))
+def test_figures_of_ten_thousand_plans_are_those_of_the_page(chunk: int) -> None:
+    num_plans, _ = compared(range(chunk * CHUNK, (chunk + 1) * CHUNK), PLANS_PER_JOB)
+    assert num_plans > 200

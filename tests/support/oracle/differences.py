@@ -1,0 +1,30 @@
+"""The product's figures of a plan beside the oracle's."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.domain.plan.plan import Evaluation
+from tests.support.oracle.plan import Recomputed, recompute
+
+
+def figures(spec: dict[str, Any], plan: dict[str, Any], evaluation: Evaluation) -> Iterator[tuple[str, float, float]]:
+    """Yield name, the product's value and the oracle's, of every figure of a plan."""
+    mine: Recomputed = recompute(spec, plan)
+    yield "objective", evaluation.objective_seconds, mine.objective
+    for rank, load in enumerate(evaluation.ranks):
+        for phase, seconds in load.seconds.items():
+            yield f"seconds of rank {rank}, {phase.label}", seconds, mine.seconds[rank][phase.label]
+        lines = {(t.label, name): held for t, of_tier in load.ledger_bytes.items() for name, held in of_tier.items()}
+        for place in lines.keys() | {place for place, held in mine.bytes[rank].items() if held}:
+            yield f"bytes of rank {rank}, {place}", lines.get(place, 0.0), mine.bytes[rank][place]
+        taken = {(t.label, name): held for t, of_tier in load.reserved_bytes.items() for name, held in of_tier.items()}
+        for place in taken.keys() | {place for place, held in mine.reserved[rank].items() if held}:
+            yield f"reserved of rank {rank}, {place}", taken.get(place, 0.0), mine.reserved[rank][place]
+        if load.torchrec_bytes is not None and mine.torchrec_bytes is not None:
+            for tier, held in load.torchrec_bytes.items():
+                yield f"torchrec bytes of rank {rank}, {tier.label}", held, mine.torchrec_bytes[rank][tier.label]
+
+
+def differ(first: float, second: float, tolerance: float) -> bool:
+    """Whether two values are not equal to a relative tolerance."""
+    return abs(first - second) > tolerance * max(abs(first), abs(second))

@@ -1,0 +1,98 @@
+"""A plan, recomputed: seconds of every rank and phase, bytes of every rank and line, the objective."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.oracle.checkpoints import Checkpoints
+from tests.support.oracle.exchange import exchange_seconds
+from tests.support.oracle.memory import Lines, rank_lines, reserved
+from tests.support.oracle.roofline import lookup_seconds, request_seconds
+from tests.support.oracle.shards import FETCHES_AHEAD, Job, Shard, shards_of
+from tests.support.oracle.torchrec import torchrec_bytes, torchrec_seconds
+
+#: What takes longer on a rank of less than the hardware's speed.
+COMPUTE = ("forward_compute", "backward_compute")
+PHASES = (
+    "input_comm",
+    "forward_compute",
+    "forward_comm",
+    "backward_comm",
+    "backward_compute",
+    "prefetch",
+    "checkpoint",
+)
+#: Phases that a cost model leaves out of the objective.
+_NOT_COUNTED = {
+    "roofline": (),
+    "torchrec": ("input_comm",),
+    "serving": ("backward_comm", "backward_compute", "checkpoint"),
+}
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What a plan costs and holds."""
+
+    seconds: list[dict[str, float]]  # of every rank
+    bytes: list[Lines]
+    reserved: list[Lines]
+    torchrec_bytes: list[Counter[str]] | None
+    objective: float
+
+
+def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
+    """Recompute a plan document from its spec alone."""
+    job = Job.of(spec)
+    model = spec.get("cost_model", "roofline")
+    shards = list(shards_of(job, plan))
+    working = [one for one in shards if not one.is_hot_part]
+    seconds: list[Counter[str]] = [Counter(dict.fromkeys(PHASES, 0.0)) for _ in range(job.machine.world)]
+    checkpoints = Checkpoints(job) if (spec.get("checkpoint") or {}).get("balance") else None
+    known: dict[Any, dict[str, float]] = {}
+    for shard in working:
+        kind = (shard.table.name, shard.columns, shard.tier)
+        if kind not in known:
+            known[kind] = _shard_seconds(job, model, shard)
+            if checkpoints is not None:
+                known[kind] = dict(known[kind]) | {"checkpoint": checkpoints.seconds(shard)}
+        for phase, value in known[kind].items():
+            seconds[shard.rank][phase] += value
+    for rank, of_rank in enumerate(seconds):
+        for phase in COMPUTE:
+            of_rank[phase] /= job.machine.speeds[rank]
+        if model == "serving" and any(of_rank.values()):
+            for phase in ("input_comm", "forward_comm"):
+                of_rank[phase] += job.machine.numbers["host_link_message_seconds"]
+    of_torchrec = None
+    if model == "torchrec":
+        of_torchrec = [Counter[str]() for _ in seconds]
+        for shard in working:
+            of_torchrec[shard.rank].update(torchrec_bytes(job, shard))
+    return Recomputed(
+        seconds=[dict(one) for one in seconds],
+        bytes=rank_lines(job, shards),
+        reserved=[reserved(job, rank) for rank in range(job.machine.world)],
+        torchrec_bytes=of_torchrec,
+        objective=_objective(job, model, seconds),
+    )
+
+
+def _shard_seconds(job: Job, model: str, shard: Shard) -> dict[str, float]:
+    if model == "torchrec":
+        return torchrec_seconds(job, shard)
+    if model == "serving":
+        return request_seconds(job, shard)
+    return dict(Counter(lookup_seconds(job, shard)) + Counter(exchange_seconds(job, shard)))
+
+
+def _objective(job: Job, model: str, seconds: list[Counter[str]]) -> float:
+    counted = [phase for phase in PHASES if phase not in _NOT_COUNTED[model]]
+    if job.spec.get("objective", "step_time") != "step_time":
+        return max(sum(one[phase] for phase in counted) for one in seconds)
+    hidden = {}
+    if job.pipeline != "none":
+        hidden["input_comm"] = job.dense_seconds
+    if job.pipeline == FETCHES_AHEAD:
+        hidden["prefetch"] = job.dense_seconds
+    return sum(max(0.0, max(one[phase] for one in seconds) - hidden.get(phase, 0.0)) for phase in counted)

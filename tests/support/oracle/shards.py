@@ -1,0 +1,289 @@
+"""What every shard of a plan does in a step: the symbols of docs/cost-models.md#symbols."""
+
+import functools
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.oracle.access import classes, distinct_rows, hottest_first, on_lines
+from tests.support.oracle.blocks import curves, missed_of_heaviest, shares
+from tests.support.oracle.machine import Machine, up_to
+
+ELEMENT_BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "int4": 0.5, "int2": 0.25}
+STATE_BYTES = {
+    "none": (0, 0),
+    "sgd": (0, 0),
+    "rowwise_adagrad": (0, 4),
+    "adagrad": (4, 0),
+    "lars_sgd": (4, 0),
+    "adam": (8, 0),
+    "lamb": (8, 0),
+    "partial_rowwise_adam": (4, 4),
+    "partial_rowwise_lamb": (4, 4),
+}
+ROW_CUTS = ("row_wise", "table_row_wise", "grid_shard")
+CACHED = ("fused_uvm_caching", "key_value")
+FETCHES_AHEAD = "train_prefetch_sparse_dist"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A spec with its defaults."""
+
+    spec: dict[str, Any]
+    machine: Machine
+
+    @classmethod
+    def of(cls, spec: dict[str, Any]) -> "Job":
+        return cls(spec=spec, machine=Machine.of(spec["hardware"]))
+
+    @property
+    def model(self) -> dict[str, Any]:
+        model: dict[str, Any] = self.spec["model"]
+        return model
+
+    @property
+    def pipeline(self) -> str:
+        return str(self.model.get("pipeline", "train_sparse_dist"))
+
+    @property
+    def runtime(self) -> str:
+        return str(self.spec.get("runtime", "torchrec"))
+
+    @property
+    def samples_of_request(self) -> int | None:
+        serving = self.spec.get("serving")
+        return None if serving is None else int(serving["samples_per_request"])
+
+    @property
+    def batch(self) -> float:
+        """B of the page."""
+        samples = self.samples_of_request
+        return float(self.model["batch_size_per_rank"]) if samples is None else samples / self.machine.world
+
+    @property
+    def replica_batch(self) -> float:
+        """Samples that a replica serves."""
+        samples = self.samples_of_request
+        return self.batch if samples is None else float(math.ceil(samples / self.machine.world))
+
+    def wire_bytes(self, field: str) -> float | None:
+        """Bytes of an element of ``output_dtype`` and the like; ``None`` where the spec is silent."""
+        name = self.model.get(field)
+        return None if name is None else ELEMENT_BYTES[name]
+
+    @property
+    def dense_seconds(self) -> float:
+        dense = self.model.get("dense") or {}
+        return float((dense.get("forward_seconds") or 0.0) + (dense.get("backward_seconds") or 0.0))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the spec with its defaults."""
+
+    index: int
+    name: str
+    num_rows: int
+    num_columns: int
+    features: tuple[tuple[float, float], ...]  # pooling factor, num_poolings
+    data_type: str
+    pooling: str
+    is_weighted: bool
+    optimizer: str
+    access: dict[str, Any]
+    module_path: str
+
+    @classmethod
+    def of(cls, index: int, one: dict[str, Any]) -> "Table":
+        given = one.get("features") or [{"pooling_factor": one.get("pooling_factor", 0.0)}]
+        return cls(
+            index=index,
+            name=one["name"],
+            num_rows=one["num_embeddings"],
+            num_columns=one["embedding_dim"],
+            features=tuple((f["pooling_factor"], f.get("num_poolings", 1.0)) for f in given),
+            data_type=one.get("data_type", "fp32"),
+            pooling=one.get("pooling", "sum"),
+            is_weighted=one.get("is_weighted", False),
+            optimizer=one.get("optimizer", "rowwise_adagrad"),
+            access=one.get("access") or {},
+            module_path=one.get("module_path", ""),
+        )
+
+    @property
+    def is_pooled(self) -> bool:
+        return self.pooling != "none"
+
+    @property
+    def ids(self) -> float:
+        """Ids per sample."""
+        return sum(factor * poolings for factor, poolings in self.features)
+
+    @property
+    def outputs(self) -> float:
+        """Output rows per sample."""
+        return sum(poolings for _, poolings in self.features) if self.is_pooled else self.ids
+
+    @property
+    def expected_outputs(self) -> float:
+        """The same as TorchRec counts it."""
+        if not self.is_pooled:
+            return self.ids
+        return sum(min(1.0, factor) * poolings for factor, poolings in self.features)
+
+    @property
+    def id_bytes(self) -> float:
+        return 12.0 if self.is_weighted else 8.0
+
+    @property
+    def is_trained(self) -> bool:
+        return self.optimizer != "none"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One shard and its counts."""
+
+    table: Table
+    rank: int
+    scheme: str
+    kernel: str
+    tier: str
+    stored_rows: int  # that it really holds
+    columns: int
+    is_hot_part: bool  # the hot rows of a table split by heat, of which the cold part stands for both
+    hot_rows: int  # of the table
+    cached: float | None  # share of the rows
+    reserved: float | None  # ``cache_reserved_bytes``
+    #: from here on: of the page
+    k: int
+    rows: int
+    batch_ids: float
+    n: float
+    o: float
+    u: float
+    m: float | None
+    e: float
+    overhead: float
+    alignment: float
+    s: float
+    t: float
+    hot_lookups: float
+    hot_distinct: float
+
+    def row_bytes(self, columns: int) -> float:
+        return up_to(columns * self.e + self.overhead, self.alignment)
+
+    @property
+    def r(self) -> float:
+        return self.row_bytes(self.columns)
+
+    @property
+    def h(self) -> float:
+        return self.columns * self.e
+
+    @property
+    def is_replica(self) -> bool:
+        return self.scheme == "data_parallel"
+
+    @property
+    def missed_rows(self) -> float:
+        return self.u * (1 - (self.cached or 1.0) if self.m is None else self.m)
+
+
+def shards_of(job: Job, plan: dict[str, Any]) -> Iterator[Shard]:
+    """Yield every shard of a plan document."""
+    known = {one["name"]: (index, one) for index, one in enumerate(job.model["tables"])}
+    for placed in plan["tables"]:
+        table = Table.of(*known[placed["name"]])
+        near = [one for one in placed["shards"] if one["tier"] == job.machine.device]
+        far = [one for one in placed["shards"] if one["tier"] != job.machine.device]
+        hot_rows = near[0]["num_rows"] if near and far else 0
+        for one in placed["shards"]:
+            stored = table.num_rows if hot_rows and one in far else one["num_rows"]
+            yield _shard(job, table, placed, one, stored, hot_rows, hot_rows > 0 and one in near)
+
+
+def _shard(
+    job: Job, table: Table, placed: dict[str, Any], one: dict[str, Any], stored: int, hot_rows: int, is_hot: bool
+) -> Shard:
+    machine, scheme, kernel = job.machine, placed["sharding_type"], placed["compute_kernel"]
+    k = {"row_wise": machine.world, "table_row_wise": machine.per_host, "grid_shard": machine.per_host}.get(scheme, 1)
+    rows = -(-table.num_rows // k)
+    in_step = machine.world * (job.batch * table.ids)
+    data_type = placed.get("data_type") or table.data_type
+    is_quantised = data_type.startswith("int")
+    aligned = (is_quantised or job.samples_of_request is not None) and machine.device == "hbm"
+    cached = placed.get("cache_load_factor")
+    counts = _counts(
+        json.dumps(table.access), table.num_rows, in_step, k, job.runtime in ("hugectr", "sparsecore"), cached, hot_rows
+    )
+    if scheme == "data_parallel":
+        n = job.replica_batch * table.ids
+        of_replica = distinct_rows(table.access, table.num_rows, job.batch * table.ids)
+        u = math.inf if of_replica is None else of_replica
+    else:
+        n, u = in_step * counts.lookups, counts.distinct
+    served = job.replica_batch if scheme == "data_parallel" else machine.world * job.batch
+    return Shard(
+        table=table,
+        rank=one["rank"],
+        scheme=scheme,
+        kernel=kernel,
+        tier=one["tier"],
+        stored_rows=stored,
+        columns=one["num_columns"],
+        is_hot_part=is_hot,
+        hot_rows=hot_rows,
+        cached=cached,
+        reserved=placed.get("cache_reserved_bytes"),
+        k=k,
+        rows=rows,
+        batch_ids=job.batch * table.ids,
+        n=n,
+        o=served * table.outputs if table.is_pooled else n,
+        u=min(u, n, rows),
+        m=counts.missed,
+        e=ELEMENT_BYTES[data_type],
+        overhead=4.0 if is_quantised else 0.0,
+        alignment=16.0 if aligned else 1.0,
+        s=float(STATE_BYTES[table.optimizer][0]),
+        t=float(STATE_BYTES[table.optimizer][1]),
+        hot_lookups=counts.hot_lookups,
+        hot_distinct=counts.hot_distinct,
+    )
+
+
+@dataclass(frozen=True)
+class _Counts:
+    lookups: float  # share of the table's
+    distinct: float  # rows; infinite where not known
+    missed: float | None
+    hot_lookups: float
+    hot_distinct: float
+
+
+@functools.lru_cache(maxsize=100_000)
+def _counts(
+    access_json: str, num_rows: int, in_step: float, k: int, has_modulo_rows: bool, cached: float | None, hot_rows: int
+) -> _Counts:
+    """Count what is the same for all shards of a cut."""
+    access = json.loads(access_json)
+    blocks = 1 if has_modulo_rows else k
+    of_table = distinct_rows(access, num_rows, in_step)
+    lookups = distinct = 1 / k
+    lines = curves(access, num_rows, in_step)
+    if lines is not None and blocks > 1:
+        lookups, distinct = (max(shares(one, num_rows, blocks)) for one in lines)
+    hot = (0.0, 0.0)
+    known = classes(access, num_rows, in_step) if hot_rows else None
+    if known is not None:
+        of_lookups, of_distinct = hottest_first(known, num_rows)
+        hot = on_lines(of_lookups, hot_rows / num_rows), on_lines(of_distinct, hot_rows / num_rows)
+    missed = None
+    if cached is not None:
+        missed = missed_of_heaviest(access, num_rows, in_step, of_table, cached, blocks)
+    return _Counts(lookups, math.inf if of_table is None else of_table * distinct, missed, *hot)

@@ -231,6 +231,7 @@ def test_a_speed_is_between_a_thousandth_and_ten_times_the_profile_s(speed: obje
     [
         ({"model__tables__1__name": "a"}, "/model/tables/1/name"),
         ({"model__tables__1__embedding_dim": 6}, "/model/tables/1/embedding_dim"),
+        ({"model__tables__1__data_type": "fp8"}, "/model/tables/1/data_type"),
         ({"model__tables__1__data_type": "int8"}, "/model/tables/1/optimizer"),
         ({"model__tables__1__access": {"access_cdf": [[0.5, 0.2], [1, 1]]}}, "/model/tables/1/access/access_cdf"),
         ({"model__tables__1__access": {"reuse_histogram": [0] * 17}}, "/model/tables/1/access/reuse_histogram"),

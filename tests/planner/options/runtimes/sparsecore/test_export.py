@@ -1,6 +1,7 @@
 """The export for SparseCores: what it says, that lookups through it equal the unsharded tables, what it refuses."""
 
 import hashlib
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,9 @@ from planner.domain.problem.table import Feature
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.options.runtimes.sparsecore.id_limits import Lookups, limits_of
 from planner.options.runtimes.sparsecore.row_rates import RowRateBins
+from planner.options.runtimes.sparsecore.rules import SparseCore
 from planner.options.runtimes.sparsecore.stacks import StackedTable, stacks_of
+from tests.support.paths import ROOT
 from tests.support.planning import export_documents as made
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 from tests.support.planning.export_documents import table
@@ -439,3 +442,9 @@ def test_names_of_stacks_are_no_names_of_tables() -> None:
 def test_changed_plans_are_refused() -> None:
     with pytest.raises(UnexportablePlan, match="was changed after it was published"):
         export_plan(document(A) | {"world_size": 8})
+
+
+def test_the_script_of_the_page_has_all_optimizers() -> None:
+    page = (ROOT / "docs" / "runtimes.md").read_text(encoding="utf-8")
+    names = re.findall(r'^    "(\w+)": embedding_spec\.\w+OptimizerSpec\(\),$', page, re.MULTILINE)
+    assert tuple(names) == SparseCore.optimizers

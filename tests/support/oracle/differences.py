@@ -20,9 +20,20 @@ def figures(spec: dict[str, Any], plan: dict[str, Any], evaluation: Evaluation) 
         taken = {(t.label, name): held for t, of_tier in load.reserved_bytes.items() for name, held in of_tier.items()}
         for place in taken.keys() | {place for place, held in mine.reserved[rank].items() if held}:
             yield f"reserved of rank {rank}, {place}", taken.get(place, 0.0), mine.reserved[rank][place]
+        yield f"lookups of rank {rank}", load.lookups, mine.lookups[rank]
+        yield f"id bytes of rank {rank}", load.id_bytes, mine.id_bytes[rank]
         if load.torchrec_bytes is not None and mine.torchrec_bytes is not None:
             for tier, held in load.torchrec_bytes.items():
                 yield f"torchrec bytes of rank {rank}, {tier.label}", held, mine.torchrec_bytes[rank][tier.label]
+
+    for tier in evaluation.tiers:
+        of_rank = mine.tiers[tier.busiest_rank][tier.tier.label]
+        most = max(one[tier.tier.label].busy for one in mine.tiers if tier.tier.label in one)
+        yield f"{tier.tier.label}, busy", tier.busy_seconds, most
+        yield f"{tier.tier.label}, utilization", tier.utilization, of_rank.busy / mine.step_seconds
+        yield f"{tier.tier.label}, read", tier.read_bytes, of_rank.read
+        yield f"{tier.tier.label}, written", tier.written_bytes, of_rank.written
+        yield f"{tier.tier.label}, operations", tier.operations, of_rank.operations
 
 
 def differ(first: float, second: float, tolerance: float) -> bool:

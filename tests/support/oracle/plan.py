@@ -4,12 +4,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.oracle.checkpoints import Checkpoints
-from tests.support.oracle.exchange import exchange_seconds
 from tests.support.oracle.memory import Lines, rank_lines, reserved
-from tests.support.oracle.roofline import lookup_seconds, request_seconds
+from tests.support.oracle.seconds.checkpoints import Checkpoints
+from tests.support.oracle.seconds.exchange import exchange_seconds
+from tests.support.oracle.seconds.roofline import lookup_seconds, request_seconds
+from tests.support.oracle.seconds.torchrec import torchrec_bytes, torchrec_seconds
 from tests.support.oracle.shards import FETCHES_AHEAD, Job, Shard, shards_of
-from tests.support.oracle.torchrec import torchrec_bytes, torchrec_seconds
+from tests.support.oracle.tiers import Moved, add_shard
 
 #: What takes longer on a rank of less than the hardware's speed.
 COMPUTE = ("forward_compute", "backward_compute")
@@ -39,6 +40,10 @@ class Recomputed:
     reserved: list[Lines]
     torchrec_bytes: list[Counter[str]] | None
     objective: float
+    lookups: list[float]  # of every rank
+    id_bytes: list[float]
+    tiers: list[dict[str, Moved]]  # of every rank
+    step_seconds: float  # that tiers are held against
 
 
 def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
@@ -64,6 +69,13 @@ def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
         if model == "serving" and any(of_rank.values()):
             for phase in ("input_comm", "forward_comm"):
                 of_rank[phase] += job.machine.numbers["host_link_message_seconds"]
+    lookups, id_bytes = [0.0] * job.machine.world, [0.0] * job.machine.world
+    tiers: list[dict[str, Moved]] = [{} for _ in seconds]
+    for shard in working:
+        lookups[shard.rank] += shard.own_lookups
+        id_bytes[shard.rank] += 0.0 if shard.is_replica else shard.own_lookups * shard.table.id_bytes
+        if shard.kernel not in ("dense", "fused"):
+            add_shard(job.machine, shard, tiers[shard.rank].setdefault(shard.tier, Moved()))
     of_torchrec = None
     if model == "torchrec":
         of_torchrec = [Counter[str]() for _ in seconds]
@@ -75,6 +87,11 @@ def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
         reserved=[reserved(job, rank) for rank in range(job.machine.world)],
         torchrec_bytes=of_torchrec,
         objective=_objective(job, model, seconds),
+        lookups=lookups,
+        id_bytes=id_bytes,
+        tiers=tiers,
+        step_seconds=_step_time(job, [one for one in _counted(model) if one != "checkpoint"], seconds)
+        + job.dense_seconds,
     )
 
 
@@ -87,9 +104,17 @@ def _shard_seconds(job: Job, model: str, shard: Shard) -> dict[str, float]:
 
 
 def _objective(job: Job, model: str, seconds: list[Counter[str]]) -> float:
-    counted = [phase for phase in PHASES if phase not in _NOT_COUNTED[model]]
+    counted = _counted(model)
     if job.spec.get("objective", "step_time") != "step_time":
         return max(sum(one[phase] for phase in counted) for one in seconds)
+    return _step_time(job, counted, seconds)
+
+
+def _counted(model: str) -> list[str]:
+    return [phase for phase in PHASES if phase not in _NOT_COUNTED[model]]
+
+
+def _step_time(job: Job, counted: list[str], seconds: list[Counter[str]]) -> float:
     hidden = {}
     if job.pipeline != "none":
         hidden["input_comm"] = job.dense_seconds

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.oracle.access import classes, distinct_rows, hottest_first, on_lines
-from tests.support.oracle.blocks import curves, missed_of_heaviest, shares
 from tests.support.oracle.machine import Machine, up_to
+from tests.support.oracle.rows.access import classes, distinct_rows, hottest_first, on_lines
+from tests.support.oracle.rows.blocks import curves, missed_of_heaviest, shares
 
 ELEMENT_BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "int4": 0.5, "int2": 0.25}
 STATE_BYTES = {
@@ -51,6 +51,11 @@ class Job:
     @property
     def runtime(self) -> str:
         return str(self.spec.get("runtime", "torchrec"))
+
+    @property
+    def has_modulo_rows(self) -> bool:
+        """Whether neighbouring rows lie on different ranks."""
+        return self.runtime in ("hugectr", "sparsecore")
 
     @property
     def samples_of_request(self) -> int | None:
@@ -154,6 +159,7 @@ class Shard:
     tier: str
     stored_rows: int  # that it really holds
     columns: int
+    own_lookups: float  # of its own rows, where n is of the heaviest block
     is_hot_part: bool  # the hot rows of a table split by heat, of which the cold part stands for both
     hot_rows: int  # of the table
     cached: float | None  # share of the rows
@@ -218,9 +224,7 @@ def _shard(
     is_quantised = data_type.startswith("int")
     aligned = (is_quantised or job.samples_of_request is not None) and machine.device == "hbm"
     cached = placed.get("cache_load_factor")
-    counts = _counts(
-        json.dumps(table.access), table.num_rows, in_step, k, job.runtime in ("hugectr", "sparsecore"), cached, hot_rows
-    )
+    counts = _counts(json.dumps(table.access), table.num_rows, in_step, k, job.has_modulo_rows, cached, hot_rows)
     if scheme == "data_parallel":
         n = job.replica_batch * table.ids
         of_replica = distinct_rows(table.access, table.num_rows, job.batch * table.ids)
@@ -236,6 +240,7 @@ def _shard(
         tier=one["tier"],
         stored_rows=stored,
         columns=one["num_columns"],
+        own_lookups=_own_lookups(job, table, one, k, in_step, n),
         is_hot_part=is_hot,
         hot_rows=hot_rows,
         cached=cached,
@@ -255,6 +260,14 @@ def _shard(
         hot_lookups=counts.hot_lookups,
         hot_distinct=counts.hot_distinct,
     )
+
+
+def _own_lookups(job: Job, table: Table, one: dict[str, Any], k: int, in_step: float, n: float) -> float:
+    lines = None if k == 1 or job.has_modulo_rows else curves(table.access, table.num_rows, in_step)
+    if lines is None:
+        return n
+    ends = one["row_offset"] / table.num_rows, (one["row_offset"] + one["num_rows"]) / table.num_rows
+    return in_step * (on_lines(lines[0], ends[1]) - on_lines(lines[0], ends[0]))
 
 
 @dataclass(frozen=True)

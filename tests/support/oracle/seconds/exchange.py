@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tests.support.oracle.roofline import Seconds
+from tests.support.oracle.seconds.roofline import Seconds
 from tests.support.oracle.shards import Job, Shard, Table
 
 

@@ -1,5 +1,6 @@
 """Distinct rows, misses of caches and hot rows, in plain loops: docs/cost-models.md#distinct-rows-and-caches."""
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -202,6 +203,7 @@ def _raised(size: list[float], most: float) -> tuple[list[float], list[float]]:
     return rows(2.0**high), [max(rate, 2.0**high) for rate in RATES]
 
 
+@functools.cache
 def _bin_chances(rate: float, num_bins: int) -> list[float]:
     """Return the chance that a Poisson count falls into each bin: 1, 2, 3-4, 5-8, ..."""
     spread = 12 * math.sqrt(rate)

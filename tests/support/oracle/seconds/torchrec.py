@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 
-from tests.support.oracle.roofline import Seconds
+from tests.support.oracle.seconds.roofline import Seconds
 from tests.support.oracle.shards import CACHED, FETCHES_AHEAD, ROW_CUTS, Job, Shard
 
 _STATE = {"none": 0.0, "sgd": 0.0, "adam": 2.0}

@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.oracle.access import Points, Rows, classes, hottest_first, missed_of, missed_share, on_lines
+from tests.support.oracle.rows.access import Points, Rows, classes, hottest_first, missed_of, missed_share, on_lines
 
 
 @dataclass(frozen=True)

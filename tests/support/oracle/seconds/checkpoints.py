@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from tests.support.oracle.access import distinct_rows, on_lines
+from tests.support.oracle.rows.access import distinct_rows, on_lines
 from tests.support.oracle.shards import CACHED, ELEMENT_BYTES, STATE_BYTES, Job, Shard, Table
 
 _STORED = {32: "fp32", 16: "fp16", 8: "int8", 4: "int4"}

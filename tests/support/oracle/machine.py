@@ -32,11 +32,16 @@ class Machine:
         given = dict(hardware.get("overrides") or {})
         speeds, by_rank = given.pop("relative_speed_by_rank", None), given.pop("hbm_bytes_by_rank", None)
         numbers = {name: float(one["value"]) for name, one in profile["numbers"].items()}  # type: ignore[attr-defined]
+        per_host = hardware.get("ranks_per_host") or profile["ranks_per_host"]
+        parts = per_host / profile["ranks_per_host"]  # type: ignore[operator]
+        if profile.get("family") == "cpu" and parts > 1:
+            whole = [name for name in numbers if name.endswith(("_block_bytes", "_seconds")) and "_per_" not in name]
+            numbers = {name: value if name in whole else value / parts for name, value in numbers.items()}
+            numbers.setdefault("intra_host_bytes_per_second", numbers["ddr_bytes_per_second"] / 2)
         numbers |= {name: float(value) for name, value in given.items() if value is not None}
         if by_rank is not None:
             numbers["hbm_bytes"] = max(by_rank)
         hosts = hardware.get("num_hosts", 1)
-        per_host = hardware.get("ranks_per_host") or profile["ranks_per_host"]
         return cls(
             world=hosts * per_host,
             per_host=per_host,

@@ -67,6 +67,10 @@ def random_job(number: int) -> Spec:
 
 def _widen_training(rng: np.random.Generator, spec: Spec, *, is_cpu: bool) -> None:
     hardware, overrides = spec["hardware"], spec["hardware"]["overrides"]
+    if is_cpu:
+        hardware["ranks_per_host"] = int(rng.choice([1, 2, 4]))
+        for table in spec["model"]["tables"]:
+            table.get("constraints", {}).pop("hosts", None)
     if not is_cpu and not {"hbm_bytes_by_rank", "relative_speed_by_rank"} & overrides.keys():
         hardware.update(num_hosts=int(rng.choice([1, 1, 2, 3, 4])), ranks_per_host=int(rng.choice([1, 2, 3, 8])))
         for table in spec["model"]["tables"]:  # which were asked for on another cluster

@@ -5,6 +5,7 @@ from functools import partial
 
 from api.schemas.spec import SpecDocument
 from api.specs.assumptions import prices_caches_alone, shown_names
+from api.specs.checks.operators import crowded_operators
 from api.specs.checks.row_orders import unknown_row_orders
 from api.specs.state import SpecState
 from cost_models.hardware.hardware import Hardware
@@ -36,6 +37,7 @@ def warn(state: SpecState) -> Iterator[Issue]:
     yield from _statistics_of_caches(state.spec)
     if state.spec.cost_model != TORCHREC:  # which prices equal blocks, whatever is known
         yield from unknown_row_orders(problem)
+    yield from crowded_operators(problem)
     yield from _exceeded_memory(problem)
     yield from _unlikely_numbers(state.spec, hardware)
     yield from state.statistics_warnings

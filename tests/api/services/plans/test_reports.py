@@ -26,13 +26,22 @@ class PricesNothing:
 
 
 def body(kernel: str, **changes: object) -> bytes:
-    """Table a (1000 x 8) and table b (500 x 16), each whole on a rank of its own."""
+    """Table a (1000 x 8) and table b (500 x 16), each whole in the accelerator memory of a rank of its own."""
     tables = [
         {
             "name": name,
             "sharding_type": "table_wise",
             "compute_kernel": kernel,
-            "shards": [{"rank": rank, "row_offset": 0, "num_rows": rows, "column_offset": 0, "num_columns": columns}],
+            "shards": [
+                {
+                    "rank": rank,
+                    "row_offset": 0,
+                    "num_rows": rows,
+                    "column_offset": 0,
+                    "num_columns": columns,
+                    "tier": "hbm",
+                }
+            ],
         }
         for rank, (name, rows, columns) in enumerate((("a", 1000, 8), ("b", 500, 16)))
     ]

@@ -16,7 +16,7 @@ from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.hints import with_solved_hints
 from planner.diagnosis.trial_solves import Attempts, attempt_limits
 from planner.domain.plan.movement import PreviousPlan
-from planner.domain.plan.plan import Assumption, PlanResult
+from planner.domain.plan.plan import Assumption, Plan, PlanResult
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.options.host_memory_fallback import (
     allow_host_memory,
@@ -24,7 +24,14 @@ from planner.options.host_memory_fallback import (
     spilled_kernels,
     with_kernels_of,
 )
-from planner.orchestration.finish_plan import OnResult, SolveContext, broken_limits, result_of, within_bound
+from planner.orchestration.finish_plan import (
+    OnResult,
+    SolveContext,
+    broken_limits,
+    charged_seconds,
+    result_of,
+    within_bound,
+)
 from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow, with_limits
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
@@ -176,11 +183,11 @@ def _solve(
         began_seconds=began_seconds,
         previous_state=previous_state,
     )
-    streamed: list[PlanResult] = []
+    best: list[Plan] = []  # of the streamed plans, each of which leaves every tier time
 
     def report(found: PlanResult) -> None:
-        streamed.append(found)
-        del streamed[:-1]
+        if found.plan is not None and (not best or charged_seconds(found.plan) < charged_seconds(best[0])):
+            best[:] = [found.plan]
         if on_result is not None:
             on_result(found)
 
@@ -195,8 +202,8 @@ def _solve(
         found = solve_compatible_sets(context, limited, partitioner, passed_on)
         if found.plan is not None and not any(broken_limits(found.plan.evaluation)):
             return result_of(within_bound(found.plan, result.lower_bound_seconds, limits.relative_gap))
-    if streamed and streamed[-1].plan is not None:  # found on the way to a plan that is too fast for a tier
-        return result_of(within_bound(streamed[-1].plan, result.lower_bound_seconds, limits.relative_gap))
+    if best:  # found on the way to a plan that is too fast for a tier
+        return result_of(within_bound(best[0], result.lower_bound_seconds, limits.relative_gap))
     return tier_too_slow(result.plan.evaluation, result.lower_bound_seconds)
 
 

@@ -152,6 +152,11 @@ def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
     )
 
 
+def charged_seconds(plan: Plan) -> float:
+    """Return what a search minimises: the objective, and the price of moving."""
+    return plan.evaluation.objective_seconds + (0.0 if plan.movement is None else plan.movement.charged_seconds)
+
+
 def result_of(finished: Plan) -> PlanResult:
     """Return a plan as the result of a solve."""
     return PlanResult(

@@ -22,7 +22,7 @@ from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.plan import Evaluation, Plan, PlanResult, Surrogate
 from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
-from planner.orchestration.finish_plan import OnResult, result_of
+from planner.orchestration.finish_plan import OnResult, charged_seconds, result_of
 from planner.orchestration.limits.tier_bandwidth import overloaded, tier_too_slow
 from planner.orchestration.previous_plan import reprice_movement
 from planner.orchestration.refine.whole_rank import refine_whole_ranks
@@ -110,7 +110,7 @@ class _WholeRankEvaluator:
     @property
     def best_seconds(self) -> float:
         """Objective of the best plan and the price of moving to it; infinite before there is one."""
-        return float("inf") if self.best is None else _charged_seconds(self.best)
+        return float("inf") if self.best is None else charged_seconds(self.best)
 
     def first_of(self, number: int, surrogate: CostModel) -> OnResult:
         """Return where a search reports its plans: the first is priced, whatever the clock says of others."""
@@ -131,7 +131,7 @@ class _WholeRankEvaluator:
         reevaluated = self._reevaluated(found.plan, number, evaluation)
         if any(overloaded(evaluation)):
             self._busiest = reevaluated
-        elif _charged_seconds(reevaluated) < self.best_seconds * (1 - _SAME):
+        elif charged_seconds(reevaluated) < self.best_seconds * (1 - _SAME):
             self.best, self._searched_with = reevaluated, surrogate
             if self._on_result is not None:
                 self._on_result(result_of(reevaluated))
@@ -201,8 +201,3 @@ class _WholeRankEvaluator:
                 moved_shards=0,
             ),
         )
-
-
-def _charged_seconds(plan: Plan) -> float:
-    """Return what a search would minimise: the objective, and the price of moving."""
-    return plan.evaluation.objective_seconds + (0.0 if plan.movement is None else plan.movement.charged_seconds)

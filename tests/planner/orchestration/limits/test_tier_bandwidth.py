@@ -105,8 +105,14 @@ def test_a_plan_that_was_streamed_is_the_answer_if_no_other_leaves_tiers_time(mo
     wrong = plan_of_placement(problem, to_placement(problem, families, priced, free.assignment), TORCHREC)
     assert any(overloaded(wrong.evaluation))
 
+    assert good.plan is not None
+    evaluation = good.plan.evaluation
+    slower = replace(good.plan, evaluation=replace(evaluation, objective_seconds=2 * evaluation.objective_seconds))
+
     def search(_: object, searched: SolverProblem, __: object, on_result: OnResult | None) -> PlanResult:
         if searched.num_tiers > priced.num_tiers:
+            if on_result is not None:
+                on_result(result_of(slower))
             return PlanResult(plan=None, reason=Reason.INFEASIBLE, limit=None, detail="", lower_bound_seconds=0.0)
         if on_result is not None:
             on_result(good)
@@ -115,9 +121,9 @@ def test_a_plan_that_was_streamed_is_the_answer_if_no_other_leaves_tiers_time(mo
     monkeypatch.setattr(pipeline, "solve_compatible_sets", search)
     streamed: list[PlanResult] = []
     result = plan(problem, cost_model=TORCHREC, partitioner=Portfolio(), limits=LIMITS, on_result=streamed.append)
-    assert good.plan is not None
     assert result.plan is not None
     assert result.plan.placement == good.plan.placement
+    assert result.plan.evaluation == evaluation
     assert result.limit == "tier_bandwidth"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from api.schemas.hugectr_plan import HugeCtrPlan, TableReference
 from api.schemas.table import TableSpec
 from api.specs.input.json import RejectedDocument, parse_document, pointer
-from api.specs.plans.rewritten import PlannedJob, RewrittenPlan
+from api.specs.plans.rewritten import Piece, PlannedJob, RewrittenPlan, table_document
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.problem.table import Table
 from planner.errors import Issue
@@ -137,27 +137,18 @@ class _Reader:
         width = table.embedding_dim // num_pieces
         block = -(-table.num_embeddings // num_blocks)
         self._has_row_blocks |= num_blocks > 1
-        shards = []
+        pieces: list[Piece] = []
         for place, gpu in enumerate(gpus):
             piece, number = (0, 0) if kind == "dp" else divmod(place, num_blocks)
             first = min(number * block, table.num_embeddings)
-            shards.append(
-                {
-                    "rank": gpu,
-                    "row_offset": first,
-                    "num_rows": min(block, table.num_embeddings - first),
-                    "column_offset": piece * width,
-                    "num_columns": width,
-                    "tier": "hbm",
-                }
-            )
-        return {
-            "name": table.name,
-            "module_path": table.module_path or "",
-            "sharding_type": scheme.label,
-            "compute_kernel": (Kernel.DENSE if kind == "dp" else Kernel.FUSED).label,
-            "shards": shards,
-        }
+            pieces.append((gpu, first, min(block, table.num_embeddings - first), piece * width, width))
+        return table_document(
+            table,
+            module_path=table.module_path or "",
+            sharding_type=scheme.label,
+            kernel=Kernel.DENSE if kind == "dp" else Kernel.FUSED,
+            pieces=pieces,
+        )
 
     def _scheme(self, gpus: Sequence[int], kind: str, num_pieces: int) -> tuple[Scheme, int]:
         """Return the scheme of a table and its number of row blocks; raises ``ValueError`` if no scheme is so."""

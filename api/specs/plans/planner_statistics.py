@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from api.schemas.table import TableSpec
 from api.specs.input.json import RejectedDocument
 from api.specs.plans.printed_table import TITLE, PrintedPlan, PrintedTable, read_printed_plan
-from api.specs.plans.rewritten import PlannedJob, PrintedMemory, RewrittenPlan
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from api.specs.plans.rewritten import Piece, PlannedJob, PrintedMemory, RewrittenPlan, table_document
+from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.problem.table import Table
 from planner.domain.problem.table_names import name_in_module
 from planner.errors import Issue
@@ -30,8 +30,6 @@ _SCHEMES = {
 _KERNELS = {kernel.label: kernel for kernel in Kernel}
 _OTHER_SPEC = "give the spec of the model and the cluster that the print-out is of"
 _MAX_ISSUES = 50
-#: Rank, row offset, rows, column offset, columns.
-_Piece = tuple[int, int, int, int, int]
 
 
 def is_planner_statistics(content: object) -> bool:
@@ -146,25 +144,13 @@ def _placed(one: PrintedTable, table: Table | TableSpec, world_size: int, ranks_
         raise ValueError(f'the kernel "{one.kernel[:40]}" is not among {", ".join(_KERNELS)}')
     if one.ranks[-1] >= world_size:
         raise ValueError(f"rank {one.ranks[-1]} is not one of {world_size}")
-    placed: dict[str, object] = {
-        "name": table.name,
-        "module_path": table.module_path or "",
-        "sharding_type": scheme.label,
-        "compute_kernel": kernel.label,
-        "shards": [
-            {
-                "rank": rank,
-                "row_offset": row_offset,
-                "num_rows": num_rows,
-                "column_offset": column_offset,
-                "num_columns": num_columns,
-                "tier": kernel.tier(Tier.HBM).label,
-            }
-            for rank, row_offset, num_rows, column_offset, num_columns in _pieces(
-                one, scheme, world_size, ranks_per_host
-            )
-        ],
-    }
+    placed = table_document(
+        table,
+        module_path=table.module_path or "",
+        sharding_type=scheme.label,
+        kernel=kernel,
+        pieces=_pieces(one, scheme, world_size, ranks_per_host),
+    )
     if kernel.facts.is_cached:
         if one.load_factor is None:
             raise ValueError(f"the kernel {kernel.label} has a cache, and no load factor is printed")
@@ -172,7 +158,7 @@ def _placed(one: PrintedTable, table: Table | TableSpec, world_size: int, ranks_
     return placed
 
 
-def _pieces(one: PrintedTable, scheme: Scheme, world_size: int, ranks_per_host: int) -> Iterator[_Piece]:
+def _pieces(one: PrintedTable, scheme: Scheme, world_size: int, ranks_per_host: int) -> Iterator[Piece]:
     """Yield the shards that the scheme has on these ranks; raises ``ValueError`` if it has none."""
     ranks, rows, columns = one.ranks, one.num_rows, one.num_columns
     if scheme is Scheme.DATA_PARALLEL:

@@ -1,11 +1,15 @@
-"""What every reader of a plan in another form takes, and what it returns: a document of ours."""
+"""What readers of plans in other forms share: what they take, and the document of ours that they return."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from api.schemas.table import TableSpec
+from cost_models.vocabulary import Kernel, Tier
 from planner.domain.problem.table import Table
 from planner.errors import Issue
+
+#: Rank, row offset, rows, column offset, columns of a shard.
+Piece = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +39,27 @@ class RewrittenPlan:
     pointers: tuple[str, ...] = ()  # where each of its tables stands in the other form
     warnings: tuple[Issue, ...] = ()  # what had to be assumed; pointers are into the other form
     printed_memory: PrintedMemory | None = None
+
+
+def table_document(
+    table: Table | TableSpec, *, module_path: str, sharding_type: str, kernel: Kernel, pieces: Iterable[Piece]
+) -> dict[str, object]:
+    """Return a table of a plan document, whose shards lie where the kernel keeps rows on accelerators."""
+    tier = kernel.tier(Tier.HBM).label
+    return {
+        "name": table.name,
+        "module_path": module_path,
+        "sharding_type": sharding_type,
+        "compute_kernel": kernel.label,
+        "shards": [
+            {
+                "rank": rank,
+                "row_offset": row_offset,
+                "num_rows": num_rows,
+                "column_offset": column_offset,
+                "num_columns": num_columns,
+                "tier": tier,
+            }
+            for rank, row_offset, num_rows, column_offset, num_columns in pieces
+        ],
+    }

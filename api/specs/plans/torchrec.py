@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from api.schemas.table import TableSpec
 from api.schemas.torchrec_plan import TorchRecPlan, TorchRecShard, TorchRecTable
 from api.specs.input.json import RejectedDocument, parse_document, pointer
-from api.specs.plans.rewritten import PlannedJob, RewrittenPlan
-from cost_models.vocabulary import CACHED_KERNELS, Kernel, Scheme, Tier
+from api.specs.plans.rewritten import PlannedJob, RewrittenPlan, table_document
+from cost_models.vocabulary import CACHED_KERNELS, Kernel, Scheme
 from planner.domain.problem.table import Table
 from planner.errors import Issue
 
@@ -118,24 +118,16 @@ def _load_factor(sharding: TorchRecTable) -> float | None:
 
 def _placed(path: str, table: Table | TableSpec, sharding: TorchRecTable, world_size: int) -> dict[str, object]:
     kernel = Kernel.from_label(sharding.compute_kernel)
-    tier = kernel.tier(Tier.HBM).label
-    placed: dict[str, object] = {
-        "name": table.name,
-        "module_path": path if table.module_path else "",  # a spec without paths is for any module
-        "sharding_type": sharding.sharding_type,
-        "compute_kernel": sharding.compute_kernel,
-        "shards": [
-            {
-                "rank": rank,
-                "row_offset": row_offset,
-                "num_rows": num_rows,
-                "column_offset": column_offset,
-                "num_columns": num_columns,
-                "tier": tier,
-            }
+    placed = table_document(
+        table,
+        module_path=path if table.module_path else "",  # a spec without paths is for any module
+        sharding_type=sharding.sharding_type,
+        kernel=kernel,
+        pieces=(
+            (rank, row_offset, num_rows, column_offset, num_columns)
             for rank, (row_offset, column_offset), (num_rows, num_columns) in _rectangles(table, sharding, world_size)
-        ],
-    }
+        ),
+    )
     if kernel.facts.is_cached:
         stated = _load_factor(sharding)
         placed["cache_load_factor"] = DEFAULT_LOAD_FACTOR if stated is None else stated

@@ -14,7 +14,6 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.errors import SolverDefect
 from planner.orchestration import finish_plan as finishing
-from planner.orchestration import solve_compatible_sets as modes
 from planner.orchestration import solve_compatible_sets as solve_compatible_sets
 from planner.orchestration.finish_plan import within_bound
 from planner.output.exporters.generic import to_document
@@ -129,7 +128,7 @@ def test_a_search_that_begins_without_a_plan_has_half_of_the_limit_at_least(monk
             time.sleep(0.06)
             return Outcome.without_plan("greedy", "time")
 
-    monkeypatch.setattr(modes, "Greedy", Late)
+    monkeypatch.setattr(solve_compatible_sets, "Greedy", Late)
     scripted = Scripted(lambda priced, limits: Greedy().solve(priced, limits))
     limits = SolveLimits(time_limit_seconds=0.05, relative_gap=0.0)
     assert plan(small_problem(), cost_model=ROOFLINE, partitioner=scripted, limits=limits).plan is not None

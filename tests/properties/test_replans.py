@@ -9,8 +9,7 @@ from api.specs.parse import parse_spec
 from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.errors import InvalidProblem
-from planner.orchestration.limits.shortfalls import Infeasibility
-from planner.orchestration.list_options import list_and_price
+from planner.options.schemes.geometry import least_piece_columns
 from planner.output.exporters.generic import to_bytes
 from tests.support.planning.random_specs import Spec, random_spec, with_previous
 from tests.support.thorough import THOROUGH
@@ -32,17 +31,6 @@ def solved(request: SolveRequest, seen: list[PlanResult]) -> PlanResult:
     return planned(request, request.assumptions, seen.append)
 
 
-def least_columns(request: SolveRequest) -> dict[int, int]:
-    """Return how narrow the pieces are that are listed for a problem, by table; nothing if it fits no device."""
-    listed = list_and_price(request.problem, request.cost_model)
-    least: dict[int, int] = {}
-    if not isinstance(listed, Infeasibility):
-        for family in listed[0].families:
-            columns = int(family.widths.columns.min())
-            least[family.table] = min(columns, least.get(family.table, columns))
-    return least
-
-
 @pytest.mark.parametrize("number", range(_NUM_SPECS))
 def test_replans_keep_budgets_bounds_and_widths(number: int) -> None:
     """Incumbents, too: whatever is streamed may be the last that is heard of a solve."""
@@ -61,17 +49,18 @@ def test_replans_keep_budgets_bounds_and_widths(number: int) -> None:
     result = solved(request, streamed)
     plans: list[Plan] = [one.plan for one in (*streamed, result) if one.plan is not None]
     most = again["previous_plan"].get("max_moved_bytes", float("inf"))
-    least = least_columns(free_request)
-    for index, placed in enumerate(first.placement.tables):
-        least[index] = min(least.get(index, 0), int(placed.shards.num_columns.min()))
+    least_columns = [
+        min(least_piece_columns(table), int(placed.shards.num_columns.min()))
+        for table, placed in zip(request.problem.tables, first.placement.tables, strict=True)
+    ]
     for plan in plans:
         assert plan.movement is not None
         assert plan.movement.moved_bytes <= most
         assert plan.evaluation.objective_seconds * _ROUNDING >= max(free.lower_bound_seconds, plan.lower_bound_seconds)
         assert [
             placed.name
-            for index, placed in enumerate(plan.placement.tables)
-            if placed.shards.num_columns.min() < least[index]
+            for placed, least in zip(plan.placement.tables, least_columns, strict=True)
+            if placed.shards.num_columns.min() < least
         ] == []
     if free.plan is not None:
         assert free.plan.evaluation.objective_seconds * _ROUNDING >= result.lower_bound_seconds

@@ -248,7 +248,9 @@ class Settings(BaseSettings):
     def _check_bodies(cls, limit: int | None, info: ValidationInfo) -> int | None:
         least = info.data.get("max_body_bytes", 0)
         if limit is not None and limit < least:
-            message = "{limit} is less than one body may have (SHARDPLAN_MAX_BODY_BYTES, {least})"
+            message = (
+                "{limit} is less than one body may have (SHARDPLAN_MAX_BODY_BYTES, {least}): allow at least {least}"
+            )
             raise PydanticCustomError("bodies", message, {"limit": limit, "least": least})
         return limit
 

@@ -20,7 +20,7 @@ def shared_host(hardware: Hardware, ranks_per_host: int) -> Hardware:
     parts = ranks_per_host / hardware.ranks_per_host
     numbers = {
         name: number
-        if name.endswith(_NOT_SHARED) and not name.endswith("_per_second")
+        if name.endswith(_NOT_SHARED)
         else replace(number, value=number.value / parts, note=f"1/{parts:g} of the host's; {number.note}".rstrip("; "))
         for name, number in hardware.numbers.items()
     }

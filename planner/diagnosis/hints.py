@@ -1,4 +1,4 @@
-"""The way out that a shortfall states: what a diagnosis has solved, and nothing that only sounds as if it helped."""
+"""The way out that a shortfall states: only changes that a diagnosis has solved."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,8 +15,8 @@ _TRIED = (*(tier.label for tier in Tier), "constraints")
 def with_solved_hints(shortfalls: Sequence[Shortfall], diagnosis: Diagnosis) -> tuple[Shortfall, ...]:
     """Return shortfalls whose hints are the fixes of a diagnosis, or say that none of the changes tried gives a plan.
 
-    More ranks need not help where buffers grow with them, nor more memory where a constraint rules out every cut that
-    would fit: both were advised before anybody had tried.
+    Advice that was not solved may be wrong: more ranks do not help if buffers grow with them, nor more memory if a
+    constraint rules out every cut that would fit.
     """
     if diagnosis.fixes:
         hint = "; or ".join(fix.message for fix in diagnosis.fixes[:_MOST_NAMED])

@@ -59,7 +59,7 @@ def import_command(
 
 
 def read_rows(path: str, stated: Stated = NOTHING_STATED, *, quiet: bool = False) -> Measurements:
-    """Return the rows of a file, and tell what was read of a report and what was left out.
+    """Return the rows of a file, and list on stderr what was read of a report and what was left out.
 
     Raises
     ------

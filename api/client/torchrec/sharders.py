@@ -24,7 +24,7 @@ _PLANNED: dict[type[nn.Module], type[Any]] = {
 def sharder_limits(
     module: nn.Module, sharders: Iterable[ModuleSharder[nn.Module]], device: str
 ) -> dict[str, dict[str, list[str]]]:
-    """Return what a sharder of one's own allows for the tables of each module, as constraints of a spec, by path.
+    """Return what a user's own sharder allows for the tables of each module, as constraints of a spec, by path.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def _tables_of(module: nn.Module) -> set[str]:
 
 
 def _limit(sharder: ModuleSharder[nn.Module], own: type[Any], device: str) -> dict[str, list[str]]:
-    """Return the sharding types and kernels of a sharder that lists other ones than TorchRec's own."""
+    """Return the sharding types and kernels of a sharder that lists others than TorchRec's own."""
     kind = type(sharder)
     found = {}
     types = sharder.sharding_types(device)

@@ -29,7 +29,7 @@ from planner.output.exporters.generic import to_bytes
 from planner.solver.partitioners.kernels.cache import compiling_alone, is_warm
 from planner.solver.partitioners.registry import make_partitioner, partitioner_names
 
-_NOT_REPEATABLE = ("time", "cancelled")  # limits that end a search where the clock or somebody says so
+_NOT_REPEATABLE = ("time", "cancelled")  # limits that depend on the clock or on a caller
 
 #: ``plan_in_full``, or a stand-in for tests.
 PlanFunction = Callable[..., PlanResult]

@@ -54,7 +54,7 @@ def tenant_of(scope: Scope) -> str:
 
 
 def name_of_caller(scope: Scope) -> str:
-    """Return by what a caller is counted: its key or token, else its address; of IPv6 its network, one customer's."""
+    """Return the name that limits count a caller by: its key or token, else its address (of IPv6 the /64 network)."""
     caller = caller_of(scope)
     if isinstance(caller, Principal):
         return f"caller {caller.who}"

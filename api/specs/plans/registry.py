@@ -1,4 +1,4 @@
-"""The forms of plans that are rewritten as documents of ours; a plan is told by its shape (decision 0032)."""
+"""The forms of plans that are rewritten as documents of ours; the shape of a plan shows its form (decision 0032)."""
 
 from api.specs.plans.hugectr import is_hugectr, plan_of_hugectr
 from api.specs.plans.planner_statistics import is_planner_statistics, plan_of_planner_statistics

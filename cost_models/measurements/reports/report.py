@@ -1,4 +1,4 @@
-"""What was read of a report, what was left out, and what its reader was told beside it."""
+"""A report of another benchmark as it was read: its rows, what was left out, and what a person states beside it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MAX_REASONS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """What a person says of a report that it may leave out itself; ``None``: nothing."""
+    """What a person states of a report that may leave it out itself; ``None``: not stated."""
 
     operation: str | None = None  # one of COLLECTIVES
     num_ranks: int | None = None

@@ -3,7 +3,7 @@
 Exit code 0 where the certificate proves what it claims (and is that of the plan), else 1; a sentence says why. Proven
 is: under the prices, capacities and rules that the certificate states, its plan is legal and takes the seconds that it
 claims, and no legal plan over the stated options takes less than its bound. Not proven: that hardware takes the stated
-seconds, and that nothing but the stated options is legal. The bound is worked out anew from prices of a relaxation
+seconds, and that nothing but the stated options is legal. The bound is recomputed from prices of a relaxation
 (Lagrange multipliers), which give a bound whatever they are: no number of the planner is believed. Sums of terms that
 are not negative are rounded outward by ``SLACK`` to whole ticks; whole numbers are exact.
 """

@@ -54,7 +54,7 @@ class Greedy:
             if effort.fraction >= (1.0 if best.assignment is not None else _REPAIR_FROM):
                 break
         if best.assignment is None and nearest is not None:
-            # A construction that was late leaves no time to mend it, and a problem with a plan shall not go without.
+            # A late construction leaves no time for its repair, and a problem that has a plan must get one.
             nearest.repair(Effort(_with_time_to_repair(limits)) if effort.is_late else effort)
             best.consider(nearest.assignment())
         if self._first_only:

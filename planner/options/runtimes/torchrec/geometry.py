@@ -31,7 +31,8 @@ _KERNELS = {
     Scheme.GRID_SHARD: _ROWS_ANYWHERE,
 }
 #: Optimizers of the fused kernels on CPUs.
-_ON_HOSTS = ("none", "sgd", "adagrad", "rowwise_adagrad")
+_HOST_OPTIMIZERS = ("none", "sgd", "adagrad", "rowwise_adagrad")
+_MAX_KEY_VALUE_SHARE = 0.2
 _ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
 _BY_COLUMNS = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
 
@@ -85,17 +86,17 @@ def _table_issues(
     if kernel not in runs:
         names = " or ".join(one.label for one in runs)
         yield "kernel", f"{scheme.label} runs with kernel {names}, not {kernel.label}", f"use kernel {names}"
-    elif kernel is Kernel.KEY_VALUE and (placed.cache_load_factor or 0.0) > 0.2:
+    elif kernel is Kernel.KEY_VALUE and (placed.cache_load_factor or 0.0) > _MAX_KEY_VALUE_SHARE:
         yield (
             "cache-share",
-            "TorchRec caches at most 0.2 of the rows of a key_value table",
-            "use cache_load_factor 0.2 or less",
+            f"TorchRec caches at most {_MAX_KEY_VALUE_SHARE:g} of the rows of a key_value table",
+            f"use cache_load_factor {_MAX_KEY_VALUE_SHARE:g} or less",
         )
-    elif on_host and kernel in _ROWS_ANYWHERE and table.optimizer.name not in _ON_HOSTS:
+    elif on_host and kernel in _ROWS_ANYWHERE and table.optimizer.name not in _HOST_OPTIMIZERS:
         yield (
             "optimizer",
             f"FBGEMM's kernels do not train with {table.optimizer.name} on hosts without accelerators",
-            f"use {', '.join(_ON_HOSTS[1:])}, or the kernel dense",
+            f"use {', '.join(_HOST_OPTIMIZERS[1:])}, or the kernel dense",
         )
     elif kernel is Kernel.KEY_VALUE and table.optimizer.name not in ("none", "rowwise_adagrad"):
         yield "kernel", f"key_value does not train with {table.optimizer.name} here", "use rowwise_adagrad"

@@ -13,8 +13,8 @@ from pathlib import Path
 _COMPILED = re.compile(rb"^@compiled$", re.MULTILINE)
 _COMPILER = Path(__file__).with_name("compiled.py")
 _PARTITIONERS = Path(__file__).parents[1]
-#: Until a process compiles beside another one, which may hang: longer than it takes, less than a solve waits for its
-#: process.
+#: Longest wait for another process that compiles and may hang; then a process compiles, too. Longer than a compile
+#: takes, shorter than a solve waits for its process.
 _MOST_WAIT_SECONDS = 100.0
 _LOOK_SECONDS = 0.1
 

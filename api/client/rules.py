@@ -17,6 +17,8 @@ FUSED_KERNELS = frozenset({"fused", "fused_uvm", "fused_uvm_caching"})
 _DENSE_KERNELS = {"data_parallel": frozenset({"dense"}), "table_wise": FUSED_KERNELS | {"dense"}}
 #: Where TorchRec keeps rows on SSD.
 _KEY_VALUE_SCHEMES = frozenset({"table_wise", "column_wise", "row_wise", "table_row_wise"})
+#: Cached share of the rows that TorchRec gives each of these tables, and that a plan can only cut down.
+_MAX_KEY_VALUE_SHARE = 0.2
 #: FBGEMM reads rows as vectors of 4 elements.
 COLUMN_MULTIPLE = 4
 ROW_SCHEMES = frozenset({"row_wise", "table_row_wise"})
@@ -45,14 +47,18 @@ def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ran
 def kernel_reasons(table: TableDocument, live: LiveTable, device: str) -> list[str]:
     """What a kernel cannot do on a device.
 
-    TorchRec keeps rows on SSD on GPUs alone.
-    FBGEMM's dense kernel on CPU knows no rows without pooling (``PoolingMode.NONE``): it adds
-    them up, and TorchRec fails in the first step, unless every bag has one id.
+    FBGEMM's kernels are not compiled for bf16 weights. TorchRec keeps rows on SSD on GPUs alone. FBGEMM's dense
+    kernel on CPU knows no rows without pooling (``PoolingMode.NONE``): it adds them up, and TorchRec fails in the first
+    step, unless every bag has one id.
     """
+    if live.data_type == "bf16":
+        return ["no kernel of FBGEMM looks up bf16 weights; use fp16 or fp32"]
     if device == "cpu" and live.pooling == "none" and table["compute_kernel"] == "dense":
         return ["the dense kernel on cpu adds up the rows of an EmbeddingCollection; use the kernel fused"]
     if device == "cpu" and table["compute_kernel"] == "key_value":
         return ["key_value runs on GPUs alone"]
+    if table["compute_kernel"] == "key_value" and (table.get("cache_load_factor") or 0.0) > _MAX_KEY_VALUE_SHARE:
+        return [f"TorchRec caches at most {_MAX_KEY_VALUE_SHARE:g} of the rows of a key_value table"]
     return []
 
 

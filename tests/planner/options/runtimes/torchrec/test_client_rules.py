@@ -98,12 +98,14 @@ CHANGES: dict[str, Change] = {
 }
 
 
-def placed(name: str, scheme: Scheme, shards: list[Rectangle], kernel: Kernel) -> TablePlacement:
+def placed(
+    name: str, scheme: Scheme, shards: list[Rectangle], kernel: Kernel, cached_share: float = 0.2
+) -> TablePlacement:
     return TablePlacement(
         name=name,
         sharding_type=scheme,
         compute_kernel=kernel,
-        cache_load_factor=0.2 if kernel.facts.is_cached else None,
+        cache_load_factor=cached_share if kernel.facts.is_cached else None,
         shards=Shards.of(
             Shard(rank=r, row_offset=ro, num_rows=nr, column_offset=co, num_columns=nc, tier=kernel.tier(Tier.HBM))
             for r, ro, nr, co, nc in shards
@@ -128,6 +130,7 @@ def client_rejects(problem: Problem, *tables: TablePlacement) -> bool:
                 "name": one.name,
                 "sharding_type": one.sharding_type.label,
                 "compute_kernel": one.compute_kernel.label,
+                "cache_load_factor": one.cache_load_factor,
                 "shards": [
                     {
                         "rank": shard.rank,
@@ -143,7 +146,13 @@ def client_rejects(problem: Problem, *tables: TablePlacement) -> bool:
         ],
     }
     live = [
-        live_table(t.name, num_embeddings=t.num_embeddings, embedding_dim=t.embedding_dim, pooling=t.pooling)
+        live_table(
+            t.name,
+            num_embeddings=t.num_embeddings,
+            embedding_dim=t.embedding_dim,
+            data_type=t.data_type.name,
+            pooling=t.pooling,
+        )
         for t in problem.tables
     ]
     world = {"world_size": cluster.world_size, "ranks_per_host": cluster.ranks_per_host}
@@ -178,11 +187,12 @@ def test_both_reject_the_same_shards_of_a_scheme(scheme: Scheme, pooling: str) -
 
 
 @pytest.mark.parametrize("scheme", Scheme)
-@pytest.mark.parametrize("kernel", [kernel for kernel in Kernel if kernel is not Kernel.KEY_VALUE])
-def test_both_reject_the_same_kernels(scheme: Scheme, kernel: Kernel) -> None:
-    problem = make_problem(table(), cluster=CLUSTERS[2, 2])
-    one = placed("t", scheme, right_shards(scheme, (2, 2)), kernel)
-    assert client_rejects(problem, one) is planner_rejects(problem, one)
+@pytest.mark.parametrize("kernel", Kernel)
+def test_both_reject_the_same_kernels_types_and_cached_shares(scheme: Scheme, kernel: Kernel) -> None:
+    for data_type, cached_share in (("fp32", 0.2), ("fp16", 0.1), ("fp16", 0.25), ("bf16", 0.2)):
+        problem = make_problem(table(data_type=data_type, optimizer="rowwise_adagrad"), cluster=CLUSTERS[2, 2])
+        one = placed("t", scheme, right_shards(scheme, (2, 2)), kernel, cached_share)
+        assert client_rejects(problem, one) is planner_rejects(problem, one), (data_type, cached_share)
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(Scheme, Scheme)))
@@ -199,8 +209,11 @@ def test_both_reject_the_same_neighbours_of_means(first: Scheme, second: Scheme)
 
 
 def test_where_they_differ() -> None:
-    """The client leaves widths that come from the model itself to the planner."""
+    """The client leaves widths and optimizers, which come from the model itself, to the planner."""
     cluster = CLUSTERS[1, 1]
+    problem = make_problem(table(optimizer="adam"), cluster=cluster)
+    one = placed("t", Scheme.TABLE_WISE, [(0, 0, ROWS, 0, COLUMNS)], Kernel.KEY_VALUE)
+    assert (planner_rejects(problem, one), client_rejects(problem, one)) == (True, False)
     for width in (18, 2048):
         problem = make_problem(table(dim=width), cluster=cluster)
         one = placed("t", Scheme.TABLE_WISE, [(0, 0, ROWS, 0, width)], Kernel.FUSED)

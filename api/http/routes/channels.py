@@ -25,6 +25,7 @@ from api.store.plans.channels import ChannelRecord
 
 router = APIRouter(prefix="/v1", tags=["channels"])
 
+IfMatch = Annotated[str | None, Header(description="ETag of the version that is replaced; a list of them, or *.")]
 ChannelName = Annotated[str, Path(description="Up to 8 segments, such as ads/ranker/prod.", examples=["ads/prod"])]
 
 
@@ -110,9 +111,7 @@ async def rollback_channel(
     request: Request,
     services: ServicesDep,
     name: ChannelName,
-    if_match: Annotated[
-        str | None, Header(description="ETag of the version that is replaced; a list of them, or *.")
-    ] = None,
+    if_match: IfMatch = None,
 ) -> Response:
     """Make a new version of an earlier one's plan: rollbacks go back through what was promoted."""
     rollback = parse_document(await request.body() or b"{}", ChannelRollback)
@@ -151,9 +150,7 @@ async def put_channel(
     request: Request,
     services: ServicesDep,
     name: ChannelName,
-    if_match: Annotated[
-        str | None, Header(description="ETag of the version that is replaced; a list of them, or *.")
-    ] = None,
+    if_match: IfMatch = None,
     if_none_match: Annotated[
         str | None, Header(description="* to create only; or ETags that it must not have.")
     ] = None,

@@ -10,7 +10,6 @@ from cost_models.vocabulary import Tier
 from planner.domain.formats.units import format_bytes
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue
-from planner.pricing.memory import TORCHREC, shard_ledger
 from planner.pricing.placed_work import PlacedWork
 
 
@@ -57,10 +56,7 @@ def compared_memory(problem: Problem, plan: GivenPlan) -> MemoryComparison | Non
         work = placed.work
         if counts_empty_bags:
             work = replace(work, expected_outputs=work.batch_outputs)
-        ledger = shard_ledger(
-            problem, work, table=placed.table, stored_rows=placed.stored_rows, ledger=TORCHREC
-        ).by_tier()
-        difference = placed.by_rank(problem, ledger)[:, Tier.HBM] - printed.hbm_bytes
+        difference = replace(placed, work=work).torchrec_bytes(problem)[:, Tier.HBM] - printed.hbm_bytes
         rank = int(np.argmax(np.abs(difference)))
         found.append(
             MemoryComparison(

@@ -1,6 +1,7 @@
 """Files of measured rows: ours (CSV, Parquet, JSON), and reports of other benchmarks, checked as they are read."""
 
 import gzip
+import io
 import json
 import os
 import zlib
@@ -22,6 +23,7 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_INFLATED_BYTES = 128 * 1024 * 1024
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 _GZIP = b"\x1f\x8b"
+_BROKEN_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 _FORMS = (
     "rows of shardplan (.csv, .csv.gz, .parquet, or JSON with a list of rows), a log of nccl-tests or rccl-tests,"
     " benchmark_results.json of dynamicemb"
@@ -76,7 +78,7 @@ def read_measurements(path: Path) -> Measurements:
         try:
             with gzip.open(file) as inflated:
                 return check(read_csv(inflated, MAX_INFLATED_BYTES))  # type: ignore[arg-type]  # a BinaryIO but in name
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        except _BROKEN_GZIP as error:
             raise refused("no gzip file that can be read", str(error)) from None
 
 
@@ -86,10 +88,10 @@ def _check_size(file: BinaryIO) -> None:
 
 
 def _inflated(raw: bytes) -> bytes:
-    unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
-        content = unpack.decompress(raw, MAX_INFLATED_BYTES + 1)
-    except zlib.error as error:
+        with gzip.open(io.BytesIO(raw)) as inflated:
+            content = inflated.read(MAX_INFLATED_BYTES + 1)
+    except _BROKEN_GZIP as error:
         raise refused("no gzip file that can be read", str(error)) from None
     if len(content) > MAX_INFLATED_BYTES:
         raise refused(f"more than {MAX_INFLATED_BYTES:,} bytes when unpacked: split the file")

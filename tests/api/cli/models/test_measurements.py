@@ -44,6 +44,20 @@ def test_what_was_imported_imports_again_and_files_join(
     assert [row["launch"] for row in json.loads(text)["rows"]] == [0, 1, 2, 3]
 
 
+def test_a_log_of_several_gzip_members_is_read_whole_and_a_torn_one_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    head, line = A2A.encode(), LINE.encode()
+    packed = tmp_path / "lab.log.gz"
+    packed.write_bytes(gzip.compress(head) + gzip.compress(line))
+    code, text, _ = run(capsys, "measurements", "import", packed, "-q")
+    assert (code, len(json.loads(text)["rows"])) == (0, 2)
+    packed.write_bytes(gzip.compress(head + line)[:-9])
+    code, _, err = run(capsys, "measurements", "import", packed, "-q")
+    assert code != 0
+    assert "no gzip file" in err
+
+
 def test_fit_reads_reports_by_the_same_reader(capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
     code, _, err = run(capsys, "fit", log, "-o", tmp_path / "m.json")
     assert code == 0

@@ -14,7 +14,7 @@ def check_tables(state: SpecState, issues: IssueCollector) -> None:
             issues.report(
                 f"{where}/optimizer",
                 f"{table.data_type} weights cannot be trained with {table.optimizer}",
-                "use the optimizer none, or weights of fp32, fp16 or bf16",
+                f"use the optimizer none, or weights of {_trained_types(state)}",
                 reads=(f"{where}/data_type",),
             )
         if table.constraints.model_fields_set:
@@ -56,7 +56,7 @@ def _check_choices(state: SpecState, table: TableSpec, where: str, issues: Issue
         issues.report(
             f"{where}/constraints/data_types",
             f"no kernel trains weights of {', '.join(types)} with {table.optimizer}",
-            'list a type that can be trained (fp32, fp16, bf16), or set optimizer "none" for inference',
+            f'list a type that can be trained ({_trained_types(state)}), or set optimizer "none" for inference',
             reads=(f"{where}/optimizer",),
         )
     if constraints.hot_row_fractions is not None and not RUNTIMES[runtime].splits_off_hot_rows:
@@ -72,3 +72,9 @@ def _check_choices(state: SpecState, table: TableSpec, where: str, issues: Issue
             f"{constraints.min_partition} columns are more than the table's {table.embedding_dim}",
             f"use at most {table.embedding_dim}",
         )
+
+
+def _trained_types(state: SpecState) -> str:
+    """Name the types that can be trained and that the runtime looks up."""
+    looked_up = RUNTIMES[state.spec.runtime].data_types
+    return " or ".join(name for name, kind in DATA_TYPES.items() if kind.trainable and name in looked_up)

@@ -248,7 +248,8 @@ class _Storages:
         hot: tuple[float, ...] = (0.0,)
         if Kernel.FUSED_UVM in kernels and geometry is not None and geometry.scope is Scope.RANK:
             hot += self._hot_row_shares(index)
-        types = tuple(name for name in names if table.can_be_trained_as(DATA_TYPES[name]))
+        has = self._runtime.data_types
+        types = tuple(name for name in names if name in has and table.can_be_trained_as(DATA_TYPES[name]))
         return self._listed(kernels, types, constraints.cache_load_factors or CACHE_LOAD_FACTORS, hot)
 
     def _listed(
@@ -316,7 +317,7 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
         )
     if absent:
         return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
-    return "none of the allowed data_types can be trained with the table's optimizer"
+    return "none of the allowed data_types can be trained with the table's optimizer by the runtime"
 
 
 def _kernels(

@@ -15,6 +15,7 @@ class OnDeviceRuntime(Runtime):
 
     #: ``custom`` is whatever the user describes; exports reject rows that do not lie in hbm.
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
+    data_types: Collection[str] = frozenset({"fp32"})
     #: Of those that specs can name, what it trains with the memory that is planned.
     optimizers: tuple[str, ...]
     takes_id_weights: bool = False

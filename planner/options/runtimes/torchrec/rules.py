@@ -105,7 +105,9 @@ class TorchRec(Runtime):
         """Return why TorchRec would reject this scheme of the table, or train it wrongly."""
         if scheme not in SCHEMES:
             return f"TorchRec has no {scheme.label}"
-        if others := {table.data_type.name, *(table.constraints.data_types or ())} - set(self.data_types):
+        names = table.constraints.data_types or (table.data_type.name,)
+        others = set(names) - set(self.data_types)
+        if len(others) == len(set(names)):  # else one of the others is chosen
             return (
                 f"no kernel of FBGEMM 1.8 looks up {' or '.join(sorted(others))} weights: use fp16 or fp32 weights"
                 " (outputs and messages may be bf16: output_dtype, forward_comm_dtype, backward_comm_dtype)"

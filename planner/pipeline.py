@@ -38,6 +38,7 @@ from planner.orchestration.list_options import is_short_of_memory, list_and_pric
 from planner.orchestration.previous_plan import (
     allow_previous_piece_widths,
     locate_previous_plan,
+    named_as_in,
     with_move_price,
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
@@ -111,6 +112,7 @@ def _plan_by_shards(
     """Plan a problem under a model whose prices of shards add up."""
     began = time.monotonic()
     if previous is not None:
+        previous = named_as_in(problem, previous)
         problem = with_kernels_of(allow_previous_piece_widths(problem, previous), previous.placement)
     solve = functools.partial(
         _solve,

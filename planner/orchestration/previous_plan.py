@@ -10,6 +10,7 @@ from planner.domain.plan.movement import Movement, PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
+from planner.domain.problem.table_names import name_in_module
 from planner.options.enumerate import Families, with_pieces_of
 from planner.options.schemes.geometry import least_piece_columns
 from planner.orchestration.placement.from_placement import Pieces, cuts_of
@@ -19,6 +20,8 @@ from planner.solver.problem import Assignment, MovePrice, SolverProblem
 from planner.verification.evaluate_placement import score
 from planner.verification.movement import cell_bytes, links_of, same_table, seconds_per_byte, transfer, transfer_seconds
 from planner.verification.verify import verify
+
+_ROUNDING_BYTES = 0.5  # of sums of what moves: bytes are whole, and a budget of none is kept by staying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,24 @@ class PreviousPlanState:
     cuts: tuple[tuple[tuple[int, Pieces], ...], ...]  # (T,)
     seconds: float | None  # its objective; None where it is no longer legal
     issue: str  # why not
+
+
+def named_as_in(problem: Problem, previous: PreviousPlan) -> PreviousPlan:
+    """Return the previous plan with its tables named as in the problem.
+
+    A plan names the module of a table only if several modules have its name, and a model may have gained or lost one.
+    """
+    paths = {table.name: table.module_path for table in problem.tables}
+
+    def name_of(placed: TablePlacement) -> str:
+        path, name = placed.module_path, name_in_module(placed.module_path, placed.name)
+        candidates = (placed.name, f"{path}/{name}", name)
+        return next((one for one in candidates if one in paths and paths[one] in ("", path)), placed.name)
+
+    tables = tuple(replace(placed, name=name_of(placed)) for placed in previous.placement.tables)
+    if len({placed.name for placed in tables}) < len(tables):
+        return previous
+    return replace(previous, placement=replace(previous.placement, tables=tables))
 
 
 def allow_previous_piece_widths(problem: Problem, previous: PreviousPlan) -> Problem:
@@ -101,8 +122,9 @@ def with_move_price(
     move = MovePrice(
         seconds_per_byte=seconds_per_byte(problem.cluster) / previous.remaining_steps,
         any_seconds=previous.min_relative_gain * (previous_state.seconds or 0.0),
-        max_bytes=math.inf if previous.max_moved_bytes is None else previous.max_moved_bytes,
-        cell_bytes=is_there * np.array([cell_bytes(table) for table in problem.tables]),
+        max_bytes=math.inf if previous.max_moved_bytes is None else previous.max_moved_bytes + _ROUNDING_BYTES,
+        cell_bytes=is_there
+        * np.array([cell_bytes(table, one) for table, one in zip(problem.tables, previous_state.placed, strict=True)]),
         table_rows=np.array([table.num_embeddings for table in problem.tables], dtype=np.int64),
         shard_table=shard_table[order],
         shard_rank=shards.rank[order],

@@ -18,6 +18,7 @@ from planner.domain.plan.movement import RankPair
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.table import Table
 
 
@@ -35,16 +36,18 @@ class Transfer:
         return sum(pair.bytes for pair in self.pairs)
 
 
-def cell_bytes(table: Table) -> float:
-    """Return the bytes that move with one cell of a table."""
-    per_row = table.data_type.row_overhead_bytes + table.optimizer.row_bytes
-    return table.data_type.element_bytes + table.optimizer.element_bytes + per_row / table.embedding_dim
+def cell_bytes(table: Table, before: TablePlacement | None) -> float:
+    """Return the bytes that move with one cell of a table: weights are in the type that they have before they move."""
+    stated = before is not None and DATA_TYPES.get(before.data_type)
+    data_type = stated or table.data_type
+    per_row = data_type.row_overhead_bytes + table.optimizer.row_bytes
+    return data_type.element_bytes + table.optimizer.element_bytes + per_row / table.embedding_dim
 
 
 def same_table(table: Table, before: TablePlacement) -> bool:
-    """Whether a placement is of this table's rows, columns and type of weights."""
+    """Whether a placement is of this table's rows and columns, in a type that its weights may have."""
     rows, columns = before.shards.row_end.max(), before.shards.column_end.max()
-    same_type = before.data_type in ("", table.data_type.name)
+    same_type = before.data_type in ("", *(table.constraints.data_types or (table.data_type.name,)))
     return same_type and (rows, columns) == (table.num_embeddings, table.embedding_dim)
 
 
@@ -56,15 +59,17 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
     moved = np.zeros((before.world_size, after.world_size))  # bytes by source and target
     for placed in after.tables:
         table, old = shape[placed.name], held.get(placed.name)
-        needed = cell_bytes(table) * placed.shards.num_cells
-        if old is None or not same_table(table, old):
+        old = old if old is not None and same_table(table, old) else None
+        of_cell = cell_bytes(table, old)
+        needed = of_cell * placed.shards.num_cells
+        if old is None:
             new += needed
         elif old.shards.are_those_of(placed.shards, in_any_tier=True):
             unmoved += needed
         elif old.sharding_type.is_replicated:
-            unmoved += _fetch_copies(old.shards, placed.shards, cell_bytes(table), after.ranks_per_host, moved)
+            unmoved += _fetch_copies(old.shards, placed.shards, of_cell, after.ranks_per_host, moved)
         else:
-            unmoved += _fetch_parts(old.shards, placed.shards, cell_bytes(table), moved)
+            unmoved += _fetch_parts(old.shards, placed.shards, of_cell, moved)
     pairs = tuple(
         RankPair(source=source, target=target, bytes=amount)
         for (source, target), amount in zip(np.argwhere(moved).tolist(), moved[moved != 0].tolist(), strict=True)

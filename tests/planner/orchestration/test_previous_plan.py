@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Scheme
+from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan, PlanResult
+from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.orchestration.previous_plan import allow_previous_piece_widths
@@ -346,3 +347,49 @@ def test_streamed_plans_are_charged_as_the_last_is() -> None:
     movements = [one.plan.movement for one in (*streamed, result) if one.plan is not None]
     assert len(movements) > 1
     assert [movement.moved_bytes for movement in movements if movement is not None] == [0.0] * len(movements)
+
+
+def choosing(name: str, **more: object) -> Table:
+    types = TableConstraints(data_types=("fp16", "fp32"), sharding_types=frozenset({Scheme.TABLE_WISE}))
+    return make_table(name, 1000, 64, constraints=types, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("max_moved_bytes", [0.0, 100.0])
+def test_tables_whose_type_was_chosen_stay_within_the_bytes_that_may_move(max_moved_bytes: float) -> None:
+    """Both lie on one rank as fp16; a type that a table may have makes it no new table, free to go."""
+    problem = make_problem(choosing("a"), choosing("b"), cluster=make_cluster(1, 2))
+    on_one = tuple(
+        TablePlacement(
+            name=name,
+            sharding_type=Scheme.TABLE_WISE,
+            compute_kernel=Kernel.FUSED,
+            shards=Shards.of_columns(
+                rank=[0], row_offset=[0], num_rows=[1000], column_offset=[0], num_columns=[64], tier=[Tier.HBM]
+            ),
+            data_type="fp16",
+        )
+        for name in "ab"
+    )
+    placement = Placement(world_size=2, ranks_per_host=2, tables=on_one)
+    found = planned(problem, PreviousPlan(placement=placement, max_moved_bytes=max_moved_bytes, remaining_steps=10**9))
+    assert found.movement is not None
+    assert (found.movement.moved_bytes, found.movement.new_bytes) == (0, 0)
+    assert found.movement.kept_bytes == 2 * 64_000 * 2
+    assert {rank for one in found.placement.tables for rank in one.shards.rank.tolist()} == {0}
+
+
+def test_a_table_stays_though_another_module_has_one_of_its_name_now() -> None:
+    one = make_problem(make_table("item", module_path="m.a"), make_table("user", module_path="m.a"))
+    two = make_problem(
+        make_table("m.a/item", module_path="m.a"),
+        make_table("user", module_path="m.a"),
+        make_table("m.b/item", module_path="m.b"),
+    )
+    for was, now, num_new in ((one, two, 1), (two, one, 0)):
+        before_ = planned(was)
+        found = planned(now, PreviousPlan(placement=before_.placement, max_moved_bytes=0.0, remaining_steps=1))
+        assert found.movement is not None
+        new = now.tables[2].weight_bytes if num_new else 0
+        assert found.movement.new_bytes >= new
+        assert found.movement.moved_bytes == 0
+        assert found.movement.kept_bytes >= sum(table.weight_bytes for table in one.tables)

@@ -60,7 +60,7 @@ def test_bytes_are_those_of_cells_on_ranks_that_lacked_them(seed: int) -> None:
     found = transfer(tables, before, after)
     was, is_now = placed_cells(before), placed_cells(after)
     each = 4 + 8
-    assert cell_bytes(tables[0]) == each
+    assert cell_bytes(tables[0], None) == each
     assert found.unmoved_bytes == each * len(was & is_now)
     assert found.moved_bytes == each * len(is_now - was)
     assert found.new_bytes == 0
@@ -118,12 +118,12 @@ def test_another_order_of_the_same_shards_moves_nothing() -> None:
     )
     found = transfer((table,), before, after)
     assert (found.pairs, found.new_bytes) == ((), 0.0)
-    assert found.unmoved_bytes == cell_bytes(table) * 144
+    assert found.unmoved_bytes == cell_bytes(table, None) * 144
 
 
 def test_what_a_row_holds_besides_its_cells_is_spread_over_them() -> None:
-    assert cell_bytes(make_table(dim=64, optimizer="rowwise_adagrad")) == 4 + 4 / 64
-    assert cell_bytes(make_table(dim=32, data_type="int8", optimizer="none")) == 1 + 4 / 32
+    assert cell_bytes(make_table(dim=64, optimizer="rowwise_adagrad"), None) == 4 + 4 / 64
+    assert cell_bytes(make_table(dim=32, data_type="int8", optimizer="none"), None) == 1 + 4 / 32
 
 
 def test_a_table_that_is_new_or_of_another_shape_does_not_move() -> None:
@@ -138,8 +138,8 @@ def test_a_table_that_is_new_or_of_another_shape_does_not_move() -> None:
         for tables in (old, new)
     )
     found = transfer(new, before, after)
-    assert found.new_bytes == cell_bytes(new[0]) * 12 * (8 + 7)
-    assert found.moved_bytes + found.unmoved_bytes == cell_bytes(new[1]) * 12 * 7
+    assert found.new_bytes == cell_bytes(new[0], None) * 12 * (8 + 7)
+    assert found.moved_bytes + found.unmoved_bytes == cell_bytes(new[1], None) * 12 * 7
 
 
 def test_of_several_copies_the_nearest_is_sent() -> None:

@@ -71,7 +71,7 @@ def pin_tables(
 def _pinned(table: Table, pin: PinnedSpec, cluster: Cluster, runtime: Runtime) -> PinnedTable:
     """Return the pieces whose shards are those of the pin."""
     scheme, kernel = Scheme.from_label(pin.sharding_type), Kernel.from_label(pin.compute_kernel)
-    _check_executed(runtime, table, scheme, kernel)
+    _check_executed(runtime, table, scheme, kernel, cluster)
     in_scm = _check_storage(kernel, pin, cluster, runtime)
     cut = geometry(scheme, table, cluster)
     if cut is None or cut.max_pieces < cut.min_pieces:
@@ -95,7 +95,7 @@ def _pinned(table: Table, pin: PinnedSpec, cluster: Cluster, runtime: Runtime) -
     )
 
 
-def _check_executed(runtime: Runtime, table: Table, scheme: Scheme, kernel: Kernel) -> None:
+def _check_executed(runtime: Runtime, table: Table, scheme: Scheme, kernel: Kernel, cluster: Cluster) -> None:
     scheme_issue = runtime.scheme_issue(table, scheme)
     if scheme_issue is not None:
         raise _PinIssue("/sharding_type", f"the runtime {runtime.name} does not run {scheme.label}: {scheme_issue}")
@@ -104,6 +104,11 @@ def _check_executed(runtime: Runtime, table: Table, scheme: Scheme, kernel: Kern
     if kernel not in kernels:
         names = ", ".join(one.label for one in kernels)
         raise _PinIssue("/compute_kernel", f"{scheme.label} runs with {names}, not with {kernel.label}", f"use {names}")
+    on_hosts, optimizer = runtime.host_optimizers, table.optimizer.name
+    if cluster.device_tier is Tier.DDR and kernel is not Kernel.DENSE and optimizer not in (on_hosts or {optimizer}):
+        names = ", ".join(sorted(on_hosts or ()))
+        message = f"{kernel.label} does not train with {optimizer} on hosts without accelerators"
+        raise _PinIssue("/compute_kernel", message, f"use one of the optimizers {names}, or the kernel dense")
 
 
 def _check_storage(kernel: Kernel, pin: PinnedSpec, cluster: Cluster, runtime: Runtime) -> bool:
@@ -119,6 +124,10 @@ def _check_storage(kernel: Kernel, pin: PinnedSpec, cluster: Cluster, runtime: R
                 "/cache_load_factor", f"{kernel.label} needs the share of the rows that it caches", "say it"
             )
         raise _PinIssue("/cache_load_factor", f"{kernel.label} has no cache", "leave cache_load_factor out")
+    most = runtime.max_key_value_share
+    if kernel is Kernel.KEY_VALUE and cache_load_factor is not None and cache_load_factor > most:
+        message = f"the runtime {runtime.name} caches at most {most:g} of the rows of {kernel.label} tables"
+        raise _PinIssue("/cache_load_factor", message, f"use {most:g} or less")
     return bool(others) and (not has_usual or any(shard.tier == Tier.SCM.label for shard in pin.shards))
 
 

@@ -259,6 +259,22 @@ def test_a_pinned_cache_says_its_share_and_no_other_kernel_has_one() -> None:
     assert (where, "fused_uvm keeps rows in ddr" in reported) == (PIN + "/shards/0/tier", True)
 
 
+def test_pins_that_no_kernel_of_the_runtime_runs_are_refused() -> None:
+    stored = {**pin("table_wise", shard(0), kernel="key_value"), "cache_load_factor": 0.21}
+    where, reported = refused(stored)
+    assert where == PIN + "/cache_load_factor"
+    assert (
+        reported
+        == 'table "a": the runtime torchrec caches at most 0.2 of the rows of key_value tables; use 0.2 or less'
+    )
+    assert request_of({**stored, "cache_load_factor": 0.2})
+    on_host = {"hardware__profile": "cpu-2s-genoa-200g", "hardware__ranks_per_host": 1}
+    where, reported = refused(pin("table_wise", shard(0)), model__tables__0__optimizer="adam", **on_host)
+    assert where == PIN + "/compute_kernel"
+    assert "fused does not train with adam on hosts without accelerators" in reported
+    assert request_of(pin("table_wise", shard(0), kernel="dense"), model__tables__0__optimizer="adam", **on_host)
+
+
 def test_a_pinned_cache_is_preserved_with_its_share() -> None:
     cached = {**pin("table_wise", shard(0, tier="ddr"), kernel="fused_uvm_caching"), "cache_load_factor": 0.5}
     pinned = request_of(cached).problem.tables[0].constraints.pinned

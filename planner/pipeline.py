@@ -91,6 +91,8 @@ def plan(
     cost_models.errors.CostModelError
         If the hardware lacks a number that the prices need.
     """
+    if previous is not None:
+        previous = named_as_in(problem, previous)
     solve = functools.partial(
         _plan_by_shards, problem, partitioner=partitioner, assumptions=assumptions, previous=previous
     )
@@ -112,7 +114,6 @@ def _plan_by_shards(
     """Plan a problem under a model whose prices of shards add up."""
     began = time.monotonic()
     if previous is not None:
-        previous = named_as_in(problem, previous)
         problem = with_kernels_of(allow_previous_piece_widths(problem, previous), previous.placement)
     solve = functools.partial(
         _solve,

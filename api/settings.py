@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     trusted_proxies: str | None = Field(
         default=None,
         description="Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, such as"
-        " 10.2.0.7,10.3.0.0/16; none: nobody's.",
+        " 10.2.0.7,10.3.0.0/16; none: these headers are ignored.",
     )
     worker_metrics_port: int | None = Field(
         default=None,

@@ -49,8 +49,8 @@ class TableDocument(TypedDict):
     compute_kernel: str
     #: Cached share of the rows.
     cache_load_factor: NotRequired[float | None]
-    #: What FBGEMM leaves free beside the cache. Only tables of one number share a cache; less than one byte is no byte,
-    #: and only keeps tables apart. Unit: bytes.
+    #: Device memory that FBGEMM leaves free when it allocates the cache. Tables with different values never share a
+    #: cache; a value below 1 leaves nothing free, and only separates tables. Unit: bytes.
     cache_reserved_bytes: NotRequired[float]
     #: The shards, at most two per rank of the largest cluster. A data_parallel table lists one full copy per rank.
     shards: list[ShardDocument]

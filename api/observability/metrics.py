@@ -29,7 +29,7 @@ def new_registry() -> CollectorRegistry:
     return registry
 
 
-#: The status of a request whose caller hung up before it was answered; nobody is sent it.
+#: The status recorded for a request whose caller hung up before the answer. It is never sent.
 CALLER_GONE = 499
 
 

@@ -80,7 +80,7 @@ class AccessSpec(StrictModel):
     )
     distinct_rows: Counts | None = Field(
         default=None,
-        description="[[lookups, distinct_rows], ...] that were counted, beside access_cdf. Unit: rows.",
+        description="[[lookups, distinct_rows], ...] as counted; needs access_cdf. Unit: rows.",
         examples=[None],
     )
     miss_ratio_curve: Points | None = Field(
@@ -97,8 +97,8 @@ class AccessSpec(StrictModel):
     ids: IdOrderName | None = Field(
         default=None,
         description="How rows are numbered: hashed spreads lookups over the rows, frequency_sorted numbers the hottest"
-        " rows first. null and unknown: nobody knows, and row blocks are priced as if they were equal, unless row_cdf"
-        " or statistics say where the lookups go.",
+        " rows first. null and unknown: row blocks are priced as equal, unless row_cdf or statistics say where the"
+        " lookups go.",
         examples=["hashed"],
     )
     row_cdf: Points | None = Field(
@@ -109,7 +109,7 @@ class AccessSpec(StrictModel):
     )
     distinct_row_cdf: Points | None = Field(
         default=None,
-        description="The same of the distinct rows of a step, beside row_cdf; null means the shares of the lookups.",
+        description="The same of the distinct rows of a step; needs row_cdf. null means the shares of the lookups.",
         examples=[None],
     )
 
@@ -121,11 +121,11 @@ class AccessSpec(StrictModel):
                 f"give exactly one of {', '.join(_STATISTICS)}, or ids or row_cdf alone", *_STATISTICS
             )
         if self.distinct_rows is not None and self.access_cdf is None:
-            raise fields_disagree("give access_cdf beside distinct_rows", "access_cdf", "distinct_rows")
+            raise fields_disagree("distinct_rows needs access_cdf: give both", "access_cdf", "distinct_rows")
         if self.ids not in (None, "unknown") and self.row_cdf is not None:
             raise fields_disagree("give ids or row_cdf: both say where lookups go", "ids", "row_cdf")
         if self.distinct_row_cdf is not None and self.row_cdf is None:
-            raise fields_disagree("give row_cdf beside distinct_row_cdf", "row_cdf", "distinct_row_cdf")
+            raise fields_disagree("distinct_row_cdf needs row_cdf: give both", "row_cdf", "distinct_row_cdf")
         if self.ids == "frequency_sorted" and not {*given} & {*_RANKED}:
             message = f"frequency_sorted needs {', '.join(_RANKED[:-1])} or {_RANKED[-1]}: how hot the hottest rows are"
             raise fields_disagree(message, "ids", *_RANKED)

@@ -29,7 +29,8 @@ class TorchRecCache(StrictModel):
     load_factor: Fraction | None = Field(default=None, description="Cached share of the rows.", examples=[0.2])
     reserved_memory: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
         default=None,
-        description="What FBGEMM leaves free beside the cache; only tables of one number share a cache. Unit: bytes.",
+        description="Device memory that FBGEMM leaves free when it allocates the cache; tables with different values"
+        " never share a cache. Unit: bytes.",
         examples=[0.002],
     )
 

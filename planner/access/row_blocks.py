@@ -1,6 +1,6 @@
 """Row blocks: which shares of a table's lookups, and of its distinct rows, go to each block of its rows.
 
-Where ids are hashed, or nobody says how rows are numbered, every block has an equal share. Otherwise a table
+Where ids are hashed, or the row order is unknown, every block has an equal share. Otherwise a table
 has a curve by row number: one that was given or measured, or, of rows that are numbered by heat, the curve of its
 hottest rows (:mod:`planner.access.hot_rows`). Blocks are ranges of ``ceil(rows / n)`` rows, the last one shorter.
 

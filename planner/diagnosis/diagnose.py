@@ -64,7 +64,7 @@ def _smallest_first(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
     """Order fixes by how many changes they are, without those that contain another.
 
     Constraints of several kinds are no fix where one kind is enough. Memory for the constraints as they are comes last
-    if fewer constraints and other hardware give a plan, too: it is what nobody can buy.
+    if fewer constraints and other hardware give a plan, too: accelerators with more memory are rarely available.
     """
     one_kind = [fix for fix in fixes if fix.kind != "constraint" or is_one_kind([fix])]
     chosen = one_kind if is_one_kind(fixes) else fixes

@@ -42,8 +42,8 @@ class TableDocument(TypedDict):
     cache_reserved_bytes: NotRequired[
         Annotated[
             float,
-            "What FBGEMM leaves free beside the cache. Only tables of one number share a cache; less than one byte is"
-            " no byte, and only keeps tables apart. Unit: bytes.",
+            "Device memory that FBGEMM leaves free when it allocates the cache. Tables with different values never"
+            " share a cache; a value below 1 leaves nothing free, and only separates tables. Unit: bytes.",
             Example(0.002),
         ]
     ]

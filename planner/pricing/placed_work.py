@@ -28,7 +28,7 @@ class PlacedWork:
     work: ShardWork  # of each kind
     table: Ints  # (num_kinds,)
     stored_rows: Ints  # (num_kinds,)
-    reserved_bytes: Floats  # (num_kinds,) beside the table's cache; NaN if the plan states nothing
+    reserved_bytes: Floats  # (num_kinds,) left free by the table's cache; NaN if the plan states nothing
     kind: Ints  # (num_shards,) of every shard, in order
     rank: Ints  # (num_shards,)
     is_hot: Bools  # (num_shards,) the hot rows of a table of which another shard stands for all

@@ -90,7 +90,7 @@ def plan_command(
 
 
 def _previous(path: str) -> object:
-    """Return a plan that shardplan wrote, checked; one in the form of others as it is, for it is read with the spec."""
+    """Return a plan of shardplan, checked, or the raw plan of another runtime, which only its spec can decode."""
     raw = read_bytes(path)
     content = foreign_text(raw) or read_json(raw)
     return content if is_foreign(content) else read_plan(path)

@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1", tags=["access"])
 
 @router.get("/caller", summary="See what you may do", response_model=CallerDocument, responses=error_responses())
 async def get_caller(request: Request) -> Response:
-    """Answer with who shows the key or token, and its scopes; all of them if nobody is asked for a key."""
+    """Answer with the caller and its scopes: those of its key or token, or all on a server without authentication."""
     caller = caller_of(request.scope)
     scopes = [scope for scope in SCOPES if not isinstance(caller, Principal) or caller.may(scope)]
     return not_stored(CallerDocument(who=actor_of(request).who, tenant=tenant_of(request.scope), scopes=scopes))

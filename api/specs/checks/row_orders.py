@@ -1,4 +1,4 @@
-"""Tables of which nobody says which row numbers are looked up, where that could change the plan."""
+"""Tables whose looked-up row numbers are unknown, where this could change the plan."""
 
 import math
 from collections.abc import Iterator
@@ -38,10 +38,10 @@ def unknown_row_orders(problem: Problem) -> Iterator[Issue]:
         yield Issue(
             code="row-order-unknown",
             pointer="/model/tables",
-            message=f"row blocks of {counted(len(names), 'table')} are priced as equal, and nobody says which"
+            message=f"row blocks of {counted(len(names), 'table')} are priced as equal, because it is unknown which"
             f" row numbers are looked up: if the hottest rows came first, one of {found[worst][1]} blocks of"
-            f" {shown_names([tables[worst].name])} would get about {shares[worst]:.0%} of its lookups; so of"
-            f" {shown_names(names)}",
+            f" {shown_names([tables[worst].name])} would get about {shares[worst]:.0%} of its lookups."
+            f" Tables: {shown_names(names)}",
             hint="give access.ids (hashed or frequency_sorted), or access.row_cdf, or statistics of a trace",
             severity="warning",
         )

@@ -39,7 +39,7 @@ class ChannelRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRecord(ChannelRecord):
-    """What a channel became at one version, and how; who and how are ``None`` where nobody wrote that down."""
+    """What a channel became at one version, and how; ``who`` and ``how`` are ``None`` for unrecorded versions."""
 
     who: str | None
     action: str | None  # promotion or rollback, as the audit trail calls them

@@ -1,4 +1,4 @@
-"""A report of another benchmark as it was read: its rows, what was left out, and what a person states beside it."""
+"""A report of another benchmark as it was read: its rows, what was left out, and what a person adds to it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

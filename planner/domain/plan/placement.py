@@ -18,7 +18,8 @@ class TablePlacement:
     compute_kernel: Kernel
     shards: Shards
     cache_load_factor: float | None = None
-    #: what FBGEMM leaves free beside the cache; only tables of one number share a cache; ``None`` if nothing is stated
+    #: device memory that FBGEMM leaves free when it allocates the cache; tables with different values never share a
+    #: cache; ``None`` if nothing is stated
     cache_reserved_bytes: float | None = None
     # What a launcher compares with its live model; empty where not known.
     module_path: str = ""  # of the embedding module that holds the table

@@ -99,5 +99,5 @@ class RowCdf:
 
 
 AccessStatistics = ZipfAccess | ReuseHistogram | AccessCdf | MissRatioCurve
-#: How rows are numbered: in no relation to how often they are looked up, the hottest first, or nobody said.
+#: How rows are numbered: in no relation to how often they are looked up, the hottest first, or unknown.
 IdOrder = Literal["hashed", "frequency_sorted", "unknown"]

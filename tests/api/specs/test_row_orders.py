@@ -1,4 +1,4 @@
-"""Where in the range of rows lookups go: fields of ``access``, statistics, and the warning if nobody says."""
+"""Where in the range of rows lookups go: fields of ``access``, statistics, and the warning if that is unknown."""
 
 import math
 
@@ -44,7 +44,7 @@ def test_a_curve_may_stand_alone() -> None:
     [
         ({}, "", "or ids or row_cdf alone"),
         ({"ids": "hashed", "row_cdf": FRONT}, "", "both say where lookups go"),
-        ({"zipf_alpha": 1.0, "distinct_row_cdf": FRONT}, "", "beside distinct_row_cdf"),
+        ({"zipf_alpha": 1.0, "distinct_row_cdf": FRONT}, "", "distinct_row_cdf needs row_cdf"),
         ({"ids": "frequency_sorted"}, "", "how hot the hottest rows are"),
         ({"ids": "frequency_sorted", "miss_ratio_curve": [[0.1, 0.1]]}, "", "how hot the hottest rows are"),
         ({"ids": "sorted", "zipf_alpha": 1.0}, "/ids", "hashed"),

@@ -6,7 +6,7 @@ import { storedKey } from "./key.js";
 /** The answer, and the key that it was asked with. */
 let known = null;
 
-/** Whether the reader's key, or whoever needs none, has a scope; false where that cannot be found out. */
+/** Whether the caller has a scope; false if its scopes cannot be read. */
 export async function may(scope) {
   const key = storedKey();
   if (known === null || known.key !== key) known = { key, scopes: scopesOfReader() };

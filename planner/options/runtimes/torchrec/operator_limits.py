@@ -1,4 +1,4 @@
-"""How many samples an FBGEMM operator for GPUs can tell apart: it counts features and samples in 32 bits together.
+"""How many samples an FBGEMM operator for GPUs can distinguish: it counts features and samples in 32 bits together.
 
 References
 ----------

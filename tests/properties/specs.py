@@ -6,15 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-SCHEMES = (
-    "data_parallel",
-    "table_wise",
-    "column_wise",
-    "row_wise",
-    "table_row_wise",
-    "table_column_wise",
-    "grid_shard",
-)
+from cost_models.vocabulary import Scheme
+
 NAMES = ("user", "item", "ad/creative", "0:a.b", "x[0]|y(1)", "_")
 Json = dict[str, Any]
 
@@ -71,7 +64,9 @@ def tables(draw: st.DrawFn, name: str, num_hosts: int, ranks_per_host: int) -> J
     trained = {} if "optimizer" in stored else draw(optional(optimizer=st.sampled_from(("sgd", "adam", "lamb"))))
     limits = draw(
         optional(
-            sharding_types=st.lists(st.sampled_from(SCHEMES), min_size=2, max_size=9).filter(lambda s: len(s) <= 7),
+            sharding_types=st.lists(st.sampled_from(Scheme.labels()), min_size=2, max_size=9).filter(
+                lambda s: len(s) <= 7
+            ),
             min_partition=st.sampled_from((4, min(40, table["embedding_dim"]))),
         )
     )

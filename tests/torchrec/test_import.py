@@ -6,39 +6,23 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
-import torch
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.types import ParameterConstraints
 from torchrec.distributed.types import CacheParams, ObjectPoolShardingPlan, ObjectPoolShardingType, ShardingPlan
-from torchrec.modules.embedding_configs import EmbeddingBagConfig
-from torchrec.modules.embedding_modules import EmbeddingBagCollection
 
 from api.client.torchrec import plan_as_json, spec_from_model
 from api.services.plans.reports import evaluation_of
 from api.specs.parse import parse_plan, parse_spec
 from api.specs.request import SolveRequest
+from tests.support.torchrec.table_per_scheme import TablePerScheme
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore::FutureWarning")]
 
 _SCHEMES = ["data_parallel", "table_wise", "column_wise", "row_wise", "table_row_wise", "grid_shard"]
 
 
-class Model(torch.nn.Module):
-    """One table for each scheme, each 1,000 x 512."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ebc = EmbeddingBagCollection(
-            device=torch.device("meta"),
-            tables=[
-                EmbeddingBagConfig(name=name, num_embeddings=1000, embedding_dim=512, feature_names=[name])
-                for name in _SCHEMES
-            ],
-        )
-
-
-def planned(model: Model, kernel: str | None = None, cache: CacheParams | None = None) -> ShardingPlan:
+def planned(model: TablePerScheme, kernel: str | None = None, cache: CacheParams | None = None) -> ShardingPlan:
     """What TorchRec's planner makes of it on two hosts of two GPUs, table by table as its name says."""
     constraints = {
         name: ParameterConstraints(
@@ -55,7 +39,7 @@ def planned(model: Model, kernel: str | None = None, cache: CacheParams | None =
     return planner.plan(model, [EmbeddingBagCollectionSharder()])
 
 
-def request_for(model: Model) -> SolveRequest:
+def request_for(model: TablePerScheme) -> SolveRequest:
     spec = spec_from_model(
         model,
         batch_size_per_rank=64,
@@ -67,7 +51,7 @@ def request_for(model: Model) -> SolveRequest:
 
 
 def test_a_plan_of_every_scheme_is_read_as_torchrec_meant_it() -> None:
-    model = Model()
+    model = TablePerScheme(_SCHEMES, rows=1000)
     request = request_for(model)
     given = parse_plan(json.dumps(plan_as_json(planned(model))).encode(), request.problem)
     evaluation = evaluation_of(request, given)
@@ -79,7 +63,7 @@ def test_a_plan_of_every_scheme_is_read_as_torchrec_meant_it() -> None:
 
 @pytest.mark.parametrize(("factor", "codes"), [(0.4, []), (None, ["load-factor-assumed"] * (len(_SCHEMES) - 1))])
 def test_shares_of_caches_are_written_where_they_are_known(factor: float | None, codes: list[str]) -> None:
-    model = Model()
+    model = TablePerScheme(_SCHEMES, rows=1000)
     cache = None if factor is None else CacheParams(load_factor=factor)
     written = plan_as_json(planned(model, "fused_uvm_caching", cache))
     given = parse_plan(json.dumps(written).encode(), request_for(model).problem)

@@ -8,46 +8,23 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
-import torch
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.planner import EmbeddingShardingPlanner, Topology
 from torchrec.distributed.planner.types import ParameterConstraints
 from torchrec.distributed.types import CacheParams
-from torchrec.modules.embedding_configs import EmbeddingBagConfig
-from torchrec.modules.embedding_modules import EmbeddingBagCollection
 
 from api.client.torchrec import plan_as_json, spec_from_model
 from api.services.plans.printed_memory import compared_memory
 from api.specs.parse import parse_plan, parse_spec
 from api.specs.plans.document import GivenPlan
 from api.specs.request import SolveRequest
+from cost_models.vocabulary import Scheme
+from tests.support.torchrec.table_per_scheme import TablePerScheme
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore::FutureWarning")]
 
-_SCHEMES = (
-    "data_parallel",
-    "table_wise",
-    "column_wise",
-    "row_wise",
-    "table_row_wise",
-    "table_column_wise",
-    "grid_shard",
-)
+_SCHEMES = Scheme.labels()
 _BATCH_SIZE = 32_768
-
-
-class Model(torch.nn.Module):
-    """One table for each scheme, each 1,000,001 x 512, on the meta device."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ebc = EmbeddingBagCollection(
-            device=torch.device("meta"),
-            tables=[
-                EmbeddingBagConfig(name=name, num_embeddings=1_000_001, embedding_dim=512, feature_names=[name])
-                for name in _SCHEMES
-            ],
-        )
 
 
 def planned(
@@ -70,13 +47,13 @@ def planned(
         constraints=constraints,
     )
     with log.at_level(logging.INFO, logger="torchrec.distributed.planner.stats"):
-        plan = planner.plan(Model(), [EmbeddingBagCollectionSharder()])
+        plan = planner.plan(TablePerScheme(_SCHEMES, rows=1_000_001), [EmbeddingBagCollectionSharder()])
     return plan_as_json(plan), "\n".join(record.getMessage() for record in log.records)
 
 
 def request_for(pooling: float) -> SolveRequest:
     spec = spec_from_model(
-        Model(),
+        TablePerScheme(_SCHEMES, rows=1_000_001),
         batch_size_per_rank=_BATCH_SIZE,
         hardware={"profile": "dgx-h100-80g", "num_hosts": 2, "ranks_per_host": 2},
         pooling_factors=dict.fromkeys(_SCHEMES, pooling),

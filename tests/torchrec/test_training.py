@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
+from cost_models.vocabulary import Scheme
 from tests.support.thorough import thorough
 from tests.support.torchrec.hand_plans import LONELY, MIXED, SEQUENCES, hand_plan
 from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, Difference, run_cases
@@ -30,15 +31,7 @@ TRAININGS = (
 
 
 def test_the_mixed_model_has_every_scheme() -> None:
-    assert {table.scheme for table in MIXED} == {
-        "data_parallel",
-        "table_wise",
-        "column_wise",
-        "row_wise",
-        "table_row_wise",
-        "table_column_wise",
-        "grid_shard",
-    }
+    assert {table.scheme for table in MIXED} == set(Scheme.labels())
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.vocabulary import Scheme
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan, PlanResult
-from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.orchestration.previous_plan import allow_previous_piece_widths
@@ -24,6 +23,7 @@ from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.verification.movement import transfer
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.whole_tables import whole_table
 from tests.support.thorough import thorough
 
 #: Counted work ends the search; the clock is far away, however busy the machine.
@@ -358,18 +358,7 @@ def choosing(name: str, **more: object) -> Table:
 def test_tables_whose_type_was_chosen_stay_within_the_bytes_that_may_move(max_moved_bytes: float) -> None:
     """Both lie on one rank as fp16; a type that a table may have makes it no new table, free to go."""
     problem = make_problem(choosing("a"), choosing("b"), cluster=make_cluster(1, 2))
-    on_one = tuple(
-        TablePlacement(
-            name=name,
-            sharding_type=Scheme.TABLE_WISE,
-            compute_kernel=Kernel.FUSED,
-            shards=Shards.of_columns(
-                rank=[0], row_offset=[0], num_rows=[1000], column_offset=[0], num_columns=[64], tier=[Tier.HBM]
-            ),
-            data_type="fp16",
-        )
-        for name in "ab"
-    )
+    on_one = tuple(whole_table(table, data_type="fp16") for table in problem.tables)
     placement = Placement(world_size=2, ranks_per_host=2, tables=on_one)
     found = planned(problem, PreviousPlan(placement=placement, max_moved_bytes=max_moved_bytes, remaining_steps=10**9))
     assert found.movement is not None

@@ -6,12 +6,12 @@ import pytest
 from cost_models.analytic.sizes import stored_row_bytes
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.access.table_columns import table_columns
-from planner.domain.plan.placement import Placement, TablePlacement
-from planner.domain.plan.shards import Shards
+from planner.domain.plan.placement import Placement
 from planner.pricing.shard_work import build_work
 from planner.verification.evaluate_placement import score
 from tests.support.planning.builders import make_table
 from tests.support.planning.serving_problems import SERVING, cards, serving_problem
+from tests.support.planning.whole_tables import whole_table
 
 pytestmark = pytest.mark.torchrec
 
@@ -63,23 +63,7 @@ def test_tables_take_the_bytes_of_their_inference_operator(data_type: str, kerne
         for index, (rows, columns) in enumerate(sizes)
     ]
     problem = serving_problem(*tables, cluster=cards(1, ddr_bytes=1e11, ddr_bytes_per_second=1e10))
-    placed = tuple(
-        TablePlacement(
-            name=table.name,
-            sharding_type=Scheme.TABLE_WISE,
-            compute_kernel=kernel,
-            cache_load_factor=share,
-            shards=Shards.of_columns(
-                rank=[0],
-                row_offset=[0],
-                num_rows=[table.num_embeddings],
-                column_offset=[0],
-                num_columns=[table.embedding_dim],
-                tier=[kernel.tier(Tier.HBM)],
-            ),
-        )
-        for table in tables
-    )
+    placed = tuple(whole_table(table, kernel=kernel, cache_load_factor=share) for table in tables)
     (rank,) = score(problem, Placement(world_size=1, ranks_per_host=1, tables=placed), SERVING).ranks
     weights = rank.ledger_bytes[kernel.tier(Tier.HBM)]["weights"]
     assert weights <= made.dev_size + made.uvm_size < weights + 2 * 128

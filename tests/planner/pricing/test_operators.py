@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
-from planner.domain.plan.placement import Placement, TablePlacement
-from planner.domain.plan.shards import Shards
+from cost_models.vocabulary import Kernel
+from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.pricing.memory import LINES
 from planner.pricing.placed_work import PlacedLedger, PlacedWork
 from tests.support.planning.builders import make_cluster, make_problem, make_table
+from tests.support.planning.whole_tables import whole_table
 
 NARROW, WIDE = make_table("narrow", 400_000_000, 16), make_table("wide", 1_000_000, 512)
 
@@ -22,21 +22,7 @@ def ledger(
     """The ledger of the tables of a problem, all whole on the one rank, with a fifth of their rows cached."""
     stated = reserved or (None,) * len(problem.tables)
     tables = tuple(
-        TablePlacement(
-            name=table.name,
-            sharding_type=Scheme.TABLE_WISE,
-            compute_kernel=kernel,
-            shards=Shards.of_columns(
-                rank=[0],
-                row_offset=[0],
-                num_rows=[table.num_embeddings],
-                column_offset=[0],
-                num_columns=[table.embedding_dim],
-                tier=[kernel.tier(Tier.HBM)],
-            ),
-            cache_load_factor=0.2,
-            cache_reserved_bytes=reserved_bytes,
-        )
+        whole_table(table, kernel=kernel, cache_load_factor=0.2, cache_reserved_bytes=reserved_bytes)
         for table, reserved_bytes in zip(problem.tables, stated, strict=True)
     )
     return PlacedWork.of(problem, Placement(world_size=1, ranks_per_host=1, tables=tables)).ledger(problem)

@@ -31,21 +31,12 @@ from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Objective, Reason, Scope
 from planner.verification.evaluate_placement import score
-from tests.planner.verification.test_verify import table_wise
 from tests.support.planning.builders import brute_force, make_table
 from tests.support.planning.serving_problems import SERVING, cards, serving_problem
+from tests.support.planning.whole_tables import on_ranks
 
 LIMITS = SolveLimits(time_limit_seconds=20.0, relative_gap=0.0, work_limit_seconds=4.0)
 MESSAGE = 1e-5
-
-
-def on_ranks(problem: Problem, *ranks: int) -> Placement:
-    """Every table whole, each on one rank."""
-    tables = tuple(
-        table_wise(table.name, num_rows=table.num_embeddings, num_columns=table.embedding_dim, rank=rank)
-        for table, rank in zip(problem.tables, ranks, strict=True)
-    )
-    return Placement(world_size=problem.world_size, ranks_per_host=problem.world_size, tables=tables)
 
 
 def solved(problem: Problem) -> Plan:

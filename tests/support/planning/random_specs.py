@@ -9,17 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from cost_models.vocabulary import Scheme
+
 Spec = dict[str, Any]
 
-_SCHEMES = (
-    "data_parallel",
-    "table_wise",
-    "column_wise",
-    "row_wise",
-    "table_row_wise",
-    "table_column_wise",
-    "grid_shard",
-)
 _DIMS = (4, 8, 16, 24, 32, 64, 96, 128, 256)
 _PARTITIONERS = ("portfolio", "portfolio", "local_search", "greedy", "ldm", "cp_sat", "mathopt")
 _PROFILES = ("dgx-h100-80g", "dgx-a100-80g", "zionex-a100-40g", "cpu-2s-genoa-200g", "mi300x-8x-400g")
@@ -178,7 +171,7 @@ def _constrain(rng: np.random.Generator, spec: Spec, hosts: int, local: int) -> 
         wide = table["embedding_dim"]
         asked: Spec = {}
         if draw < 0.1:
-            asked["sharding_types"] = sorted({"table_wise", _one(rng, _SCHEMES)})
+            asked["sharding_types"] = sorted({"table_wise", _one(rng, Scheme.labels())})
         elif draw < 0.2:
             asked["ranks"] = sorted({int(rank) for rank in rng.integers(world, size=2)})
         elif draw < 0.25:

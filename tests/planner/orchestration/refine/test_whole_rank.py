@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Kernel, Scheme, Tier
-from planner.domain.plan.placement import Placement, TablePlacement
+from cost_models.vocabulary import Scheme, Tier
+from planner.domain.plan.placement import Placement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
@@ -18,6 +18,7 @@ from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 from tests.support.planning.launching_model import LaunchingModel
+from tests.support.planning.whole_tables import on_ranks
 from tests.support.thorough import thorough
 
 MODEL = LaunchingModel(launch_seconds=3e-7)
@@ -46,30 +47,6 @@ def problem_of(*placed: Table, objective: str = "max_rank_time", ranks: int = RA
     return make_problem(*placed, cluster=cluster, objective=objective)
 
 
-def placed_whole(problem: Problem, ranks: list[int]) -> Placement:
-    """Every table as one shard."""
-    return Placement(
-        world_size=problem.world_size,
-        ranks_per_host=problem.cluster.ranks_per_host,
-        tables=tuple(
-            TablePlacement(
-                name=table.name,
-                sharding_type=Scheme.TABLE_WISE,
-                compute_kernel=Kernel.FUSED,
-                shards=Shards.of_columns(
-                    rank=[rank],
-                    row_offset=0,
-                    num_rows=table.num_embeddings,
-                    column_offset=0,
-                    num_columns=table.embedding_dim,
-                    tier=Tier.HBM,
-                ),
-            )
-            for table, rank in zip(problem.tables, ranks, strict=True)
-        ),
-    )
-
-
 def ranks_of(placement: Placement) -> list[int]:
     ranks: list[int] = placement.all_shards().rank.tolist()
     return ranks
@@ -81,8 +58,8 @@ def ranks_of(placement: Placement) -> list[int]:
 def test_from_one_rank_it_comes_to_the_best_of_all_plans(seed: int, objective: str) -> None:
     problem = problem_of(*tables(seed, count=5), objective=objective)
     everywhere = itertools.product(range(RANKS), repeat=5)
-    best = min(score(problem, placed_whole(problem, list(r)), MODEL).objective_seconds for r in everywhere)
-    found = refined(problem, placed_whole(problem, [0] * 5)).placement
+    best = min(score(problem, on_ranks(problem, *r), MODEL).objective_seconds for r in everywhere)
+    found = refined(problem, on_ranks(problem, *[0] * 5)).placement
     assert score(problem, found, MODEL).objective_seconds == pytest.approx(best, rel=1e-9)
     assert verify(problem, found) == ()
 
@@ -90,7 +67,7 @@ def test_from_one_rank_it_comes_to_the_best_of_all_plans(seed: int, objective: s
 @thorough
 def test_equal_seeds_find_equal_plans_and_no_work_finds_none() -> None:
     problem = problem_of(*tables(7, count=9))
-    start = placed_whole(problem, [0] * 9)
+    start = on_ranks(problem, *[0] * 9)
     assert refined(problem, start, 3) == refined(problem, start, 3)
     assert refined(problem, start, 3, 0.0) == RefinedPlacement(start, False)
     assert refined(problem, start, 3, 1.0, time.monotonic()) == RefinedPlacement(start, True)
@@ -99,10 +76,10 @@ def test_equal_seeds_find_equal_plans_and_no_work_finds_none() -> None:
 def test_what_cannot_get_better_stays_the_plan_it_was() -> None:
     equal = [make_table(f"t{i}", rows=1000, pooling_factor=10) for i in range(4)]
     problem = problem_of(*equal, ranks=4)
-    start = placed_whole(problem, [0, 1, 2, 3])
+    start = on_ranks(problem, *[0, 1, 2, 3])
     assert refined(problem, start).placement is start
     alone = problem_of(*equal, ranks=1)
-    start = placed_whole(alone, [0] * 4)
+    start = on_ranks(alone, *[0] * 4)
     assert refined(alone, start).placement is start
 
 
@@ -111,7 +88,7 @@ def test_constraints_of_the_user_hold() -> None:
     first = replace(first, constraints=TableConstraints(ranks=frozenset({0, 2})))
     problem = problem_of(first, second, *others)
     problem = replace(problem, same_rank=(frozenset({1, 2}),), apart=(frozenset({3, 4}),))
-    start = placed_whole(problem, [0, 0, 0, 0, 1, 0])
+    start = on_ranks(problem, *[0, 0, 0, 0, 1, 0])
     found = refined(problem, start).placement
     assert verify(problem, found) == ()
     assert score(problem, found, MODEL).objective_seconds < score(problem, start, MODEL).objective_seconds
@@ -124,7 +101,7 @@ def test_memory_is_never_exceeded() -> None:
     rest = [make_table(f"t{i}", rows=20_000, dim=64, pooling_factor=20) for i in range(5)]
     capacity = 60_000 * 64 * 4 + 3e6
     problem = problem_of(large, *rest, hbm_bytes=capacity)
-    start = placed_whole(problem, [0, 1, 1, 1, 2, 2])
+    start = on_ranks(problem, *[0, 1, 1, 1, 2, 2])
     assert verify(problem, start) == ()
     roomy = problem_of(large, *rest)
     assert ranks_of(refined(roomy, start).placement) != ranks_of(start)
@@ -136,7 +113,7 @@ def test_memory_is_never_exceeded() -> None:
 def test_pieces_of_a_table_stay_on_different_ranks_and_row_cuts_where_they_are() -> None:
     cut, by_rows, *others = tables(2)
     problem = problem_of(cut, by_rows, *others)
-    start = placed_whole(problem, [0] * 6)
+    start = on_ranks(problem, *[0] * 6)
     pieces = Shards.of_columns(
         rank=[0, 1],
         row_offset=0,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 
+from cost_models.vocabulary import Scheme
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.options.runtimes.export import UnexportablePlan
 from tests.support.paths import ROOT
@@ -330,17 +331,6 @@ def test_a_wide_table_has_the_constraints_of_its_feature(scripted: Scripted) -> 
     assert_lands(export, landed)
 
 
-SCHEMES = (
-    "data_parallel",
-    "table_wise",
-    "column_wise",
-    "row_wise",
-    "table_row_wise",
-    "table_column_wise",
-    "grid_shard",
-)
-
-
 @thorough
 @pytest.mark.torchrec
 @pytest.mark.filterwarnings("ignore")
@@ -351,7 +341,7 @@ def test_random_models(seed: int, scripted: Scripted) -> None:
     nnodes, nproc_per_node = [int(draw.choice(sizes)) for sizes in ([1, 2, 3], [2, 4])]
     config = MESSAGES["EasyRecConfig"]()
     for number in range(6):
-        scheme = str(draw.choice(SCHEMES))
+        scheme = str(draw.choice(Scheme.labels()))
         is_sequence = scheme in ("data_parallel", "table_wise", "column_wise", "row_wise") and draw.random() < 0.3
         one = config.feature_configs.add()
         feature = one.sequence_id_feature if is_sequence else one.id_feature

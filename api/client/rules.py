@@ -17,6 +17,8 @@ FUSED_KERNELS = frozenset({"fused", "fused_uvm", "fused_uvm_caching"})
 _DENSE_KERNELS = {"data_parallel": frozenset({"dense"}), "table_wise": FUSED_KERNELS | {"dense"}}
 #: Where TorchRec keeps rows on SSD.
 _KEY_VALUE_SCHEMES = frozenset({"table_wise", "column_wise", "row_wise", "table_row_wise"})
+#: Types of weights that TorchRec keeps on SSD.
+_KEY_VALUE_TYPES = frozenset({"fp32", "fp16"})
 #: Cached share of the rows that TorchRec gives each of these tables, and that a plan can only cut down.
 _MAX_KEY_VALUE_SHARE = 0.2
 #: FBGEMM reads rows as vectors of 4 elements.
@@ -57,6 +59,8 @@ def kernel_reasons(table: TableDocument, live: LiveTable, device: str) -> list[s
         return ["the dense kernel on cpu adds up the rows of an EmbeddingCollection; use the kernel fused"]
     if device == "cpu" and table["compute_kernel"] == "key_value":
         return ["key_value runs on GPUs alone"]
+    if table["compute_kernel"] == "key_value" and live.data_type not in _KEY_VALUE_TYPES:
+        return [f"key_value keeps fp32 or fp16 weights, not {live.data_type}"]
     if table["compute_kernel"] == "key_value" and (table.get("cache_load_factor") or 0.0) > _MAX_KEY_VALUE_SHARE:
         return [f"TorchRec caches at most {_MAX_KEY_VALUE_SHARE:g} of the rows of a key_value table"]
     return []

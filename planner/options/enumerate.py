@@ -262,6 +262,9 @@ class _Storages:
             shares: dict[Kernel, tuple[float | None, ...]] = dict.fromkeys(CACHED_KERNELS, every)
             most = self._runtime.max_key_value_share
             shares[Kernel.KEY_VALUE] = tuple(share for share in every if share <= most)
+            types_of: dict[Kernel, tuple[str, ...]] = dict.fromkeys(Kernel, types)
+            if self._problem.serving is None:
+                types_of[Kernel.KEY_VALUE] = tuple(name for name in types if name in self._runtime.key_value_types)
             self._lists[key] = tuple(
                 _storage(
                     kernel=kernel,
@@ -275,7 +278,7 @@ class _Storages:
                     self._in_scm[kernel],
                     shares.get(kernel, (None,)),
                     hot if kernel is Kernel.FUSED_UVM else (0.0,),
-                    types,
+                    types_of[kernel],
                 )
             )
         return self._lists[key]
@@ -317,6 +320,8 @@ def _no_storage(problem: Problem, runtime: Runtime, index: int, scheme: Scheme) 
         )
     if absent:
         return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
+    if set(kernels) == {Kernel.KEY_VALUE} and problem.serving is None:
+        return f"key_value keeps {' or '.join(sorted(runtime.key_value_types))} weights here"
     return "none of the allowed data_types can be trained with the table's optimizer by the runtime"
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,3 +141,9 @@ def test_concepts_have_a_row_for_each_scheme() -> None:
     text = (ROOT / "docs" / "concepts.md").read_text()
     for label in Scheme.labels():
         assert f"\n| `{label}` |" in text, label
+
+
+def test_the_changelog_says_each_thing_once() -> None:
+    for release in (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]:
+        lines = [line for line in release.splitlines() if line.startswith(("### ", "- "))]
+        assert [line for line, count in Counter(lines).items() if count > 1] == []

@@ -21,6 +21,7 @@ from ..check import shape_differences
 from ..documents import plan_digest
 from ..errors import PlanRejected
 from ..job import pod_differences
+from ..live_table import LiveTable
 from ..model_check import Pair, pairs_by_path, plan_differences
 from ..plan_types import PlanDocument, ShardDocument, TableDocument
 from ..verdicts import verdict_of
@@ -85,14 +86,17 @@ def assemble(by_path: Mapping[str, Sequence[Pair]], *, device: str, ranks_per_ho
     return ShardingPlan(
         plan={
             path: EmbeddingModuleShardingPlan(
-                {live.name_in_module: _parameter_sharding(table, device, ranks_per_host) for table, live in members}
+                {
+                    live.name_in_module: _parameter_sharding(table, live, device, ranks_per_host)
+                    for table, live in members
+                }
             )
             for path, members in by_path.items()
         }
     )
 
 
-def _parameter_sharding(table: TableDocument, device: str, ranks_per_host: int) -> ParameterSharding:
+def _parameter_sharding(table: TableDocument, live: LiveTable, device: str, ranks_per_host: int) -> ParameterSharding:
     shards = table["shards"]
     load_factor = table.get("cache_load_factor")
     return ParameterSharding(
@@ -105,11 +109,11 @@ def _parameter_sharding(table: TableDocument, device: str, ranks_per_host: int) 
         cache_params=None
         if load_factor is None
         else CacheParams(load_factor=load_factor, reserved_memory=table.get("cache_reserved_bytes")),
-        key_value_params=_key_value_params(table, load_factor),
+        key_value_params=_key_value_params(table, live, load_factor),
     )
 
 
-def _key_value_params(table: TableDocument, load_factor: float | None) -> KeyValueParams | None:
+def _key_value_params(table: TableDocument, live: LiveTable, load_factor: float | None) -> KeyValueParams | None:
     """Return what gives a ``key_value`` table the plan's cache, and leaves all else to the sharder's ``fused_params``.
 
     TorchRec 1.8.0 gives such a table a fifth of its rows whatever its load factor (``_populate_ssd_tbe_params``), and
@@ -118,7 +122,7 @@ def _key_value_params(table: TableDocument, load_factor: float | None) -> KeyVal
     if load_factor is None or table["compute_kernel"] != "key_value":
         return None
     shard = table["shards"][0]  # of row blocks, a full one
-    slot_bytes = shard["num_columns"] * _ELEMENT_BYTES[table.get("data_type", "fp32")]
+    slot_bytes = shard["num_columns"] * _ELEMENT_BYTES[live.data_type]
     sets = max(1, int(load_factor * shard["num_rows"] / _SLOTS_PER_SET))
     others = {field.name: None for field in fields(KeyValueParams)}
     cache = {"max_l1_cache_size": (sets + 0.5) * _SLOTS_PER_SET * slot_bytes / 2**20}

@@ -46,6 +46,8 @@ class Runtime(ABC):
     data_types: Collection[str] = DATA_TYPES.keys()
     #: Optimizers that fused kernels have on hosts without accelerators; ``None`` for all.
     host_optimizers: frozenset[str] | None = None
+    #: Types of weights that ``key_value`` keeps in training.
+    key_value_types: Collection[str] = DATA_TYPES.keys()
     #: Largest cached share of a ``key_value`` table.
     max_key_value_share: float = 1.0
     #: Families of hardware profiles that it runs on; ``None`` for any.

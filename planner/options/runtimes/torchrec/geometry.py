@@ -32,6 +32,7 @@ _KERNELS = {
 }
 #: Optimizers of the fused kernels on CPUs.
 _HOST_OPTIMIZERS = ("none", "sgd", "adagrad", "rowwise_adagrad")
+_KEY_VALUE_TYPES = ("fp32", "fp16")
 _MAX_KEY_VALUE_SHARE = 0.2
 _ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
 _BY_COLUMNS = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
@@ -41,12 +42,11 @@ def check_placement(problem: Problem, placement: Placement) -> list[Issue]:
     """Return every rule of TorchRec that the placement breaks, with pointers into the plan."""
     issues: list[Issue] = []
     tables = {table.name: table for table in problem.tables}
-    on_host = problem.cluster.device_tier is Tier.DDR
     for index, (placed, sizes) in enumerate(zip(placement.tables, _broken_sizes(placement), strict=True)):
         if placed.name in tables:  # others are reported by verify
             issues += [
                 Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}', hint=hint)
-                for code, message, hint in _table_issues(tables[placed.name], placed, placement, sizes, on_host)
+                for code, message, hint in _table_issues(problem, tables[placed.name], placed, placement, sizes)
             ]
     return [*issues, *_mixed_mean_modules(problem, placement)]
 
@@ -66,9 +66,9 @@ def _broken_sizes(placement: Placement) -> list[tuple[bool, bool, bool]]:
 
 
 def _table_issues(
-    table: Table, placed: TablePlacement, placement: Placement, broken_sizes: tuple[bool, bool, bool], on_host: bool
+    problem: Problem, table: Table, placed: TablePlacement, placement: Placement, broken_sizes: tuple[bool, bool, bool]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield (code, message, hint) for each broken rule of one table; ``on_host`` if the cluster has no accelerators."""
+    """Yield (code, message, hint) for each broken rule of one table."""
     shards, scheme, kernel = placed.shards, placed.sharding_type, placed.compute_kernel
     has_wrong_width, has_empty, has_too_wide = broken_sizes
     if table.embedding_dim % 4 or has_wrong_width:
@@ -77,12 +77,13 @@ def _table_issues(
         yield "empty-shard", "a shard has no rows or no columns; FBGEMM then updates wrong rows", "use fewer row blocks"
     if has_too_wide:
         yield "column-width", f"a shard is wider than {MAX_SHARD_COLUMNS} columns", "cut it by columns"
-    if (placed.data_type or table.data_type.name) == "bf16":
+    data_type = placed.data_type or table.data_type.name
+    if data_type == "bf16":
         yield "data-type", "no kernel of FBGEMM looks up bf16 weights", "use fp16 or fp32 weights"
     if scheme not in _KERNELS:
         yield "scheme", f"TorchRec has no {scheme.label}", "use a scheme of TorchRec's"
         return
-    runs = _KERNELS[scheme]
+    runs, is_on_hosts = _KERNELS[scheme], problem.cluster.device_tier is Tier.DDR
     if kernel not in runs:
         names = " or ".join(one.label for one in runs)
         yield "kernel", f"{scheme.label} runs with kernel {names}, not {kernel.label}", f"use kernel {names}"
@@ -92,7 +93,9 @@ def _table_issues(
             f"TorchRec caches at most {_MAX_KEY_VALUE_SHARE:g} of the rows of a key_value table",
             f"use cache_load_factor {_MAX_KEY_VALUE_SHARE:g} or less",
         )
-    elif on_host and kernel in _ROWS_ANYWHERE and table.optimizer.name not in _HOST_OPTIMIZERS:
+    elif kernel is Kernel.KEY_VALUE and problem.serving is None and data_type not in _KEY_VALUE_TYPES:
+        yield "data-type", f"key_value keeps fp32 or fp16 weights, not {data_type}", "use one of them"
+    elif is_on_hosts and kernel in _ROWS_ANYWHERE and table.optimizer.name not in _HOST_OPTIMIZERS:
         yield (
             "optimizer",
             f"FBGEMM's kernels do not train with {table.optimizer.name} on hosts without accelerators",

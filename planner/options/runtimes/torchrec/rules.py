@@ -43,6 +43,8 @@ ROW_SCHEMES = frozenset({Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
 KEY_VALUE_SCHEMES = frozenset({Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
 #: Optimizers of FBGEMM's ``SSDTableBatchedEmbeddingBags`` that keep no state per weight.
 KEY_VALUE_OPTIMIZERS = frozenset({"none", "rowwise_adagrad"})
+#: Types of weights that FBGEMM 1.8.0 ``SSDTableBatchedEmbeddingBags`` asserts.
+KEY_VALUE_TYPES = frozenset({"fp32", "fp16"})
 #: Optimizers of FBGEMM's fused kernels on CPUs.
 HOST_OPTIMIZERS = frozenset({"none", "sgd", "adagrad", "rowwise_adagrad"})
 #: FBGEMM's kernels are not compiled for bf16 weights: on GPUs its operators refuse them, and on CPUs the first lookup
@@ -67,6 +69,7 @@ class TorchRec(Runtime):
     data_types: Collection[str] = LOOKUP_TYPES
     #: FBGEMM 1.8.0 ``SplitTableBatchedEmbeddingBagsCodegen``: "Optimizer ... is not supported in CPU mode".
     host_optimizers = HOST_OPTIMIZERS
+    key_value_types: Collection[str] = KEY_VALUE_TYPES
     max_key_value_share = MAX_KEY_VALUE_SHARE
     shares_operators = True
     keeps_caches_apart = True

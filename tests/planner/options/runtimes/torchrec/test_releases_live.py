@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.domain.problem.optimizer import OPTIMIZERS
-from planner.options.runtimes.torchrec.rules import HOST_OPTIMIZERS, LOOKUP_TYPES
+from planner.options.runtimes.torchrec.rules import HOST_OPTIMIZERS, KEY_VALUE_TYPES, LOOKUP_TYPES
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
@@ -20,6 +20,7 @@ from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
     DenseTableBatchedEmbeddingBagsCodegen,
     SplitTableBatchedEmbeddingBagsCodegen,
 )
+from fbgemm_gpu.tbe.ssd import SSDTableBatchedEmbeddingBags
 
 from tests.support.torchrec.operators import on_meta
 
@@ -98,3 +99,20 @@ def test_what_the_dense_kernel_looks_up(data_type: torch.dtype) -> None:
         assert name not in LOOKUP_TYPES
     else:
         assert name in LOOKUP_TYPES
+
+
+@pytest.mark.parametrize("data_type", ["fp32", "fp16", "bf16", "int8", "int4", "int2"])
+def test_what_is_stored_on_drives(data_type: str) -> None:
+    try:
+        with on_meta():
+            SSDTableBatchedEmbeddingBags(
+                [(100, 16)],
+                None,
+                cache_sets=1,
+                ssd_storage_directory="unused",
+                weights_precision=SparseType(data_type),
+            )
+    except AssertionError:
+        assert data_type not in KEY_VALUE_TYPES
+    else:
+        assert data_type in KEY_VALUE_TYPES

@@ -6,9 +6,9 @@ from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme,
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
-from planner.options.enumerate import CACHE_LOAD_FACTORS
 from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.registry import RUNTIMES
+from planner.options.storages import CACHE_LOAD_FACTORS
 
 #: Numbers that rows in each memory of the host need.
 _NEEDED = {

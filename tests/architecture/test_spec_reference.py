@@ -19,8 +19,9 @@ from cost_models.registry import cost_model_names
 from cost_models.vocabulary import Kernel, Tier
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.optimizer import OPTIMIZERS
-from planner.options.enumerate import CACHE_LOAD_FACTORS, enumerate_families
+from planner.options.enumerate import enumerate_families
 from planner.options.schemes.geometry import DEFAULT_MIN_PARTITION
+from planner.options.storages import CACHE_LOAD_FACTORS
 from planner.pricing.price_options import price
 from planner.solver.partitioners.registry import partitioner_names
 from tests.support.paths import ROOT

@@ -9,13 +9,14 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shard, Shards
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.table import TableConstraints
-from planner.options.enumerate import CACHE_LOAD_FACTORS, enumerate_families
+from planner.options.enumerate import enumerate_families
 from planner.options.host_memory_fallback import (
     allow_host_memory,
     explain_missing_host_memory,
     spilled_kernels,
     with_kernels_of,
 )
+from planner.options.storages import CACHE_LOAD_FACTORS
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy

@@ -20,19 +20,17 @@ _NEEDED = {
 def allow_host_memory(problem: Problem) -> Problem | None:
     """Return the problem with kernels that store rows in host memory; ``None`` if it has them, or cannot have them.
 
-    Requests are served from the cards' own memory alone.
-
     Host memory, or storage-class memory that the runtime can use, is allowed if the hardware states its size and its
     rates: a user who names no such kernel need not give these numbers.
     """
-    if not _unused_tiers(problem) or numbers_of_host_memory(problem):
+    if not unused_tiers(problem) or numbers_of_host_memory(problem):
         return None
     return replace(problem, kernels=HOST_KERNELS)
 
 
 def numbers_of_host_memory(problem: Problem) -> tuple[str, ...]:
     """Return the names of the numbers that are missing for memory of the host whose size the hardware states."""
-    needed = dict.fromkeys(number for tier in _unused_tiers(problem) for number in _NEEDED[tier])
+    needed = dict.fromkeys(number for tier in unused_tiers(problem) for number in _NEEDED[tier])
     return tuple(number for number in needed if not problem.cluster.hardware.has(number))
 
 
@@ -42,11 +40,11 @@ def explain_missing_host_memory(problem: Problem) -> str:
     if not numbers:
         return ""
     places = " and ".join(f"/hardware/overrides/{number}" for number in numbers)
-    stated = " and ".join(f"{tier.label}_bytes" for tier in _unused_tiers(problem))
+    stated = " and ".join(f"{tier.label}_bytes" for tier in unused_tiers(problem))
     return f"host memory ({stated}) was not considered, because the hardware does not state its rates: give {places}"
 
 
-def _unused_tiers(problem: Problem) -> tuple[Tier, ...]:
+def unused_tiers(problem: Problem) -> tuple[Tier, ...]:
     """Return the memories of the host that could hold rows, if no allowed kernel stores any there."""
     cluster = problem.cluster
     if problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:

@@ -11,13 +11,18 @@ from api.specs.state import SpecState
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profiles_loader import CUSTOM, load_profile
 from cost_models.text.number_text import counted
-from cost_models.vocabulary import DEVICE_KERNELS, Kernel, Tier
+from cost_models.vocabulary import DEVICE_KERNELS, Kernel
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
-from planner.options.host_memory_fallback import allow_host_memory, explain_missing_host_memory, spilled_kernels
+from planner.options.host_memory_fallback import (
+    allow_host_memory,
+    explain_missing_host_memory,
+    spilled_kernels,
+    unused_tiers,
+)
 from planner.pricing.memory import capacity_bytes
 
 #: GB for bytes, TB/s for bytes/s and the like are off by a thousand and more; changed hardware hardly ever is.
@@ -90,15 +95,16 @@ def _exceeded_memory(problem: Problem) -> Iterator[Issue]:
     message = f"weights and optimizer state take at least {format_bytes(needed_bytes)}, and all ranks together have"
     message += f" {format_bytes(device_bytes)} of {device.label} after reservations"
     wider = allow_host_memory(problem)
-    host_bytes = float(room[Tier.DDR]) if wider is not None else 0.0
+    host_tiers = unused_tiers(problem) if wider is not None else ()
+    host_bytes = float(sum(room[tier] for tier in host_tiers))
+    of_host = " and ".join(f"{format_bytes(float(room[tier]))} of {tier.label}" for tier in host_tiers)
     if wider is not None and bound_bytes <= device_bytes and needed_bytes <= device_bytes + host_bytes:
         kernels = " and ".join(kernel.label for kernel in spilled_kernels())
-        message += f": {kernels} will be considered for tables that name no compute_kernels, in"
-        message += f" {format_bytes(host_bytes)} of ddr"
+        message += f": {kernels} will be considered for tables that name no compute_kernels, in {of_host}"
         hint = _host_memory_hint(problem)
     else:
         if host_bytes and bound_bytes <= device_bytes:
-            message += f" and {format_bytes(host_bytes)} of ddr"
+            message += f" and {of_host}"
         message += ": there will be no plan"
         hint = (
             explain_missing_host_memory(problem)

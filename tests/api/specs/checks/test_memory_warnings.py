@@ -2,6 +2,7 @@
 
 from api.specs.parse import parse_spec
 from planner.errors import Issue
+from tests.support.planning.builders import SCM
 from tests.support.service.specs import raw, tiny
 
 #: Two ranks of 1 MB and a host that nobody described.
@@ -19,14 +20,19 @@ CUSTOM = {
 
 
 def warned(
-    *, constraints: object = None, cost_model: str = "roofline", access: object = None, **numbers: float
+    *,
+    constraints: object = None,
+    cost_model: str = "roofline",
+    access: object = None,
+    runtime: str = "torchrec",
+    **numbers: float,
 ) -> Issue:
     """The warning about a table of 50,000 rows of 8 columns: 1.8 MB with state, where 1.7 MB are free."""
     hardware = {**CUSTOM, "overrides": CUSTOM["overrides"] | numbers}  # type: ignore[operator]
     table = {"name": "a", "num_embeddings": 50_000, "embedding_dim": 8, "pooling_factor": 1.0}
     table |= {} if constraints is None else {"constraints": constraints}  # type: ignore[dict-item]
     table |= {} if access is None else {"access": access}  # type: ignore[dict-item]
-    spec = tiny(model__tables=[table], hardware=hardware, cost_model=cost_model)
+    spec = tiny(model__tables=[table], hardware=hardware, cost_model=cost_model, runtime=runtime)
     found = [one for one in parse_spec(raw(spec)).warnings if one.code == "larger-than-memory"]
     return found[0] if found else Issue(code="", pointer="", message="")
 
@@ -36,6 +42,15 @@ def test_host_memory_that_will_be_considered_is_named() -> None:
     assert (found.severity, found.pointer) == ("warning", "/model/tables")
     assert "at least 1.7 MiB, and all ranks together have 1.6 MiB of hbm" in found.message
     assert "fused_uvm and fused_uvm_caching will be considered" in found.message
+
+
+def test_storage_class_memory_counts_where_the_runtime_can_use_it() -> None:
+    """60 kB of host memory on two ranks do not make up for the missing 100 kB; 2 GB of storage-class memory do."""
+    numbers = {"ddr_bytes": 3e4, "ddr_bytes_per_second": 5e10, **SCM, "scm_bytes": 1e9}
+    found = warned(runtime="generic", **numbers).message
+    assert "no plan" not in found
+    assert found.endswith("of ddr and 1.9 GiB of scm")
+    assert warned(runtime="torchrec", **numbers).message.endswith("of ddr: there will be no plan")
 
 
 def test_accesses_are_asked_for_where_they_are_not_known() -> None:

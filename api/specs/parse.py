@@ -109,10 +109,16 @@ def is_well_formed(raw: bytes) -> bool:
 
 def _rewritten(content: object, raw: bytes, problem: Problem, base: str) -> GivenPlan:
     cluster = problem.cluster
-    job = PlannedJob(tables=problem.tables, world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host)
+    job = PlannedJob(
+        tables=problem.tables,
+        world_size=cluster.world_size,
+        ranks_per_host=cluster.ranks_per_host,
+        device_tier=cluster.device_tier,
+    )
     try:
         read = rewritten_plan(content, raw, job)
     except RejectedDocument as error:
         raise RejectedDocument([issue.below(base) for issue in error.issues], error.num_issues) from None
-    given = given_plan(parse_document(canonical_bytes(read.document), PlanDocument), read.document)
+    plan = parse_document(canonical_bytes(read.document), PlanDocument)
+    given = given_plan(plan, read.document, device_tier=job.device_tier)
     return replace(given, warnings=read.warnings, pointers=read.pointers, printed_memory=read.printed_memory)

@@ -61,7 +61,7 @@ class GivenPlan:
             )
 
 
-def given_plan(plan: PlanDocument, content: Mapping[str, object], *, device_tier: Tier = Tier.HBM) -> GivenPlan:
+def given_plan(plan: PlanDocument, content: Mapping[str, object], *, device_tier: Tier) -> GivenPlan:
     """Return a checked plan document; ``content`` is the same as it was sent, which digests are made of.
 
     Shards without a tier lie where their kernel keeps rows, on devices with the memory ``device_tier``.

@@ -19,6 +19,7 @@ class PlannedJob:
     tables: Sequence[Table | TableSpec]
     world_size: int
     ranks_per_host: int
+    device_tier: Tier  # where kernels of the device keep rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +45,7 @@ class RewrittenPlan:
 def table_document(
     table: Table | TableSpec, *, module_path: str, sharding_type: str, kernel: Kernel, pieces: Iterable[Piece]
 ) -> dict[str, object]:
-    """Return a table of a plan document, whose shards lie where the kernel keeps rows on accelerators."""
-    tier = kernel.tier(Tier.HBM).label
+    """Return a table of a plan document, whose shards lie where the kernel keeps rows: no tier is written."""
     return {
         "name": table.name,
         "module_path": module_path,
@@ -58,7 +58,6 @@ def table_document(
                 "num_rows": num_rows,
                 "column_offset": column_offset,
                 "num_columns": num_columns,
-                "tier": tier,
             }
             for rank, row_offset, num_rows, column_offset, num_columns in pieces
         ],

@@ -15,6 +15,7 @@ from api.specs.issues import IssueCollector
 from api.specs.plans.document import GivenPlan, given_plan
 from api.specs.plans.registry import is_foreign, rewritten_plan
 from api.specs.plans.rewritten import PlannedJob
+from cost_models.vocabulary import Tier
 from planner.domain.formats.canonical_json import DIGEST_KEYS, canonical_bytes, without_derived
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -64,7 +65,7 @@ def read_previous_plan(
             plan_of_ours = rewritten_plan(content, raw, job)
             content, warnings = plan_of_ours.document, plan_of_ours.warnings
             raw = canonical_bytes(content)
-        given = _checked(raw, content)
+        given = _checked(raw, content, Tier.HBM if job is None else job.device_tier)
     except RejectedDocument as error:
         for issue in error.issues:
             issues.add(_at(where, issue))
@@ -99,9 +100,9 @@ def _found(digest: str, find_plan: FindPlan | None, issues: IssueCollector) -> b
     return raw
 
 
-def _checked(raw: bytes, content: Mapping[str, Any]) -> GivenPlan:
+def _checked(raw: bytes, content: Mapping[str, Any], device_tier: Tier) -> GivenPlan:
     """Return a plan of ours; raises ``RejectedDocument`` with pointers into the plan."""
-    given = given_plan(parse_document(raw, PlanDocument), content)
+    given = given_plan(parse_document(raw, PlanDocument), content, device_tier=device_tier)
     if issues := [*given.false_digest(), *_form_issues(given.placement)]:
         raise RejectedDocument(issues)
     return given

@@ -25,6 +25,7 @@ from cost_models.hardware.profile_fields import FIELDS
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
 from cost_models.hardware.shared_host import shared_host
 from cost_models.registry import cost_model_names
+from planner.domain.problem.cluster import tier_of_devices
 from planner.errors import Issue
 from planner.solver.partitioners.registry import partitioner_names
 
@@ -87,7 +88,12 @@ def _planned_job(state: SpecState, issues: IssueCollector) -> PlannedJob | None:
     ranks_per_host = state.spec.hardware.ranks_per_host or state.hardware.ranks_per_host
     world_size = state.spec.hardware.num_hosts * ranks_per_host
     tables = [table.model_copy(update={"name": state.table_name(where)}) for where, table in state.written_tables()]
-    return PlannedJob(tables=tables, world_size=world_size, ranks_per_host=ranks_per_host)
+    return PlannedJob(
+        tables=tables,
+        world_size=world_size,
+        ranks_per_host=ranks_per_host,
+        device_tier=tier_of_devices(state.hardware, state.spec.hardware.overrides.hbm_bytes_by_rank),
+    )
 
 
 def _resolve_hardware(spec: HardwareSpec, issues: IssueCollector) -> Hardware | None:

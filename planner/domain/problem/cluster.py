@@ -1,5 +1,6 @@
 """The cluster: hosts of ranks, what each rank can hold and how fast it computes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,12 @@ MAX_RANKS = 4096
 MIN_RELATIVE_SPEED, MAX_RELATIVE_SPEED = 0.001, 10.0
 #: Phases that a rank spends on its own; in the others it waits for messages of all.
 COMPUTE_PHASES = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
+
+
+def tier_of_devices(hardware: Hardware, hbm_bytes_by_rank: Sequence[float] | None) -> Tier:
+    """Return where a rank's fused tables live: HBM, or DDR on a host without accelerators."""
+    has_hbm = hbm_bytes_by_rank is not None or (hardware.has("hbm_bytes") and hardware.numbers["hbm_bytes"].value > 0)
+    return Tier.HBM if has_hbm else Tier.DDR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +53,7 @@ class Cluster:
     @property
     def device_tier(self) -> Tier:
         """The tier where a rank's fused tables live: HBM, or DDR on a host without accelerators."""
-        has_hbm = self.hbm_bytes_by_rank is not None or (
-            self.hardware.has("hbm_bytes") and self.hardware.numbers["hbm_bytes"].value > 0
-        )
-        return Tier.HBM if has_hbm else Tier.DDR
+        return tier_of_devices(self.hardware, self.hbm_bytes_by_rank)
 
     def has_tier(self, tier: Tier) -> bool:
         """Whether every rank has some of a tier."""

@@ -128,9 +128,12 @@ def _place(target: object, path: Sequence[str], position: int) -> Any:
         raise BadInput(f"{problem}: {path[position - 1]} is not an object, nor a list")
     if part.isdecimal() and int(part) < len(target):
         return int(part)
-    for index, item in enumerate(target):
-        if isinstance(item, dict) and item.get("name") == part:
-            return index
+    named = [index for index, item in enumerate(target) if isinstance(item, dict) and item.get("name") == part]
+    if len(named) > 1:
+        places = ", ".join(str(index) for index in named[:10])
+        raise BadInput(f"{problem}: {len(named)} items of {path[position - 1]} have this name; use a number: {places}")
+    if named:
+        return named[0]
     known = f"0 to {len(target) - 1}, or a name" if target else "none, for it is empty"
     raise BadInput(f"{problem}: {path[position - 1]} has no item {part}; items are {known}")
 

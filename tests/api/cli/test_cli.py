@@ -13,6 +13,7 @@ from cost_models.hardware.profiles_loader import profile_ids
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.domain.formats.units import format_bytes
 from tests.support.cli.run import Run
+from tests.support.service.specs import raw, tiny
 from tests.support.thorough import thorough
 
 GIB = 1024**3
@@ -522,6 +523,17 @@ def test_set_says_which_items_there_are(run: Run, spec_file: Path, item: str) ->
     answer = run("plan", spec_file, "--set", f"model.tables.{item}.data_type=fp16")
     assert answer.code == 1
     assert f"tables has no item {item}; items are 0 to 1, or a name" in answer.err
+
+
+def test_a_name_of_two_tables_sets_neither(run: Run, tmp_path: Path) -> None:
+    table = {"name": "a", "num_embeddings": 1000, "embedding_dim": 16, "pooling_factor": 1}
+    tables = [{**table, "module_path": "m.user"}, {**table, "module_path": "m.item"}]
+    path = tmp_path / "spec.json"
+    path.write_bytes(raw(tiny(model__tables=tables)))
+    answer = run("validate", path, "--set", "model.tables.a.embedding_dim=8")
+    assert answer.code == 1
+    assert "2 items of tables have this name; use a number: 0, 1" in " ".join(answer.err.split())
+    assert run("validate", path, "--set", "model.tables.1.embedding_dim=8").code == 0
 
 
 def test_the_spec_is_never_overwritten(run: Run, spec_file: Path) -> None:

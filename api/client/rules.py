@@ -17,8 +17,8 @@ FUSED_KERNELS = frozenset({"fused", "fused_uvm", "fused_uvm_caching"})
 _DENSE_KERNELS = {"data_parallel": frozenset({"dense"}), "table_wise": FUSED_KERNELS | {"dense"}}
 #: Where TorchRec keeps rows on SSD.
 _KEY_VALUE_SCHEMES = frozenset({"table_wise", "column_wise", "row_wise", "table_row_wise"})
-#: Types of weights that TorchRec keeps on SSD.
-_KEY_VALUE_TYPES = frozenset({"fp32", "fp16"})
+#: Types of weights that TorchRec trains: quantised ones belong to inference.
+_TRAINED_TYPES = frozenset({"fp32", "fp16"})
 #: Cached share of the rows that TorchRec gives each of these tables, and that a plan can only cut down.
 _MAX_KEY_VALUE_SHARE = 0.2
 #: FBGEMM reads rows as vectors of 4 elements.
@@ -49,18 +49,18 @@ def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ran
 def kernel_reasons(table: TableDocument, live: LiveTable, device: str) -> list[str]:
     """What a kernel cannot do on a device.
 
-    FBGEMM's kernels are not compiled for bf16 weights. TorchRec keeps rows on SSD on GPUs alone. FBGEMM's dense
-    kernel on CPU knows no rows without pooling (``PoolingMode.NONE``): it adds them up, and TorchRec fails in the first
-    step, unless every bag has one id.
+    FBGEMM's kernels are not compiled for bf16 weights, and TorchRec builds no operator of quantised ones in training.
+    It keeps rows on SSD on GPUs alone. FBGEMM's dense kernel on CPU knows no rows without pooling
+    (``PoolingMode.NONE``): it adds them up, and TorchRec fails in the first step, unless every bag has one id.
     """
     if live.data_type == "bf16":
         return ["no kernel of FBGEMM looks up bf16 weights; use fp16 or fp32"]
+    if live.data_type not in _TRAINED_TYPES:
+        return [f"TorchRec builds no operator of {live.data_type} weights in training; use fp16 or fp32"]
     if device == "cpu" and live.pooling == "none" and table["compute_kernel"] == "dense":
         return ["the dense kernel on cpu adds up the rows of an EmbeddingCollection; use the kernel fused"]
     if device == "cpu" and table["compute_kernel"] == "key_value":
         return ["key_value runs on GPUs alone"]
-    if table["compute_kernel"] == "key_value" and live.data_type not in _KEY_VALUE_TYPES:
-        return [f"key_value keeps fp32 or fp16 weights, not {live.data_type}"]
     if table["compute_kernel"] == "key_value" and (table.get("cache_load_factor") or 0.0) > _MAX_KEY_VALUE_SHARE:
         return [f"TorchRec caches at most {_MAX_KEY_VALUE_SHARE:g} of the rows of a key_value table"]
     return []

@@ -54,7 +54,7 @@ class Storages:
         hot: tuple[float, ...] = (0.0,)
         if Kernel.FUSED_UVM in kernels and geometry is not None and geometry.scope is Scope.RANK:
             hot += self._hot_row_shares(index)
-        has = self._runtime.data_types
+        has = self._runtime.types_of_weights(is_trained=self._problem.serving is None)
         types = tuple(name for name in names if name in has and table.can_be_trained_as(DATA_TYPES[name]))
         return self._listed(kernels, types, constraints.cache_load_factors or CACHE_LOAD_FACTORS, hot)
 
@@ -79,8 +79,9 @@ class Storages:
             return f"key_value caches at most {most:g} of the rows, and {least:g} is the least allowed"
         if absent:
             return f"the cluster has no {' and no '.join(tier.label for tier in absent)}, where its kernels keep rows"
-        if set(kernels) == {Kernel.KEY_VALUE} and problem.serving is None:
-            return f"key_value keeps {' or '.join(sorted(runtime.key_value_types))} weights here"
+        types = runtime.types_of_weights(is_trained=problem.serving is None)
+        if not {*(table.constraints.data_types or (table.data_type.name,))} & set(types):
+            return f"its weights are {' or '.join(types)} here"
         return "none of the allowed data_types can be trained with the table's optimizer by the runtime"
 
     def _listed(
@@ -93,9 +94,6 @@ class Storages:
             shares: dict[Kernel, tuple[float | None, ...]] = dict.fromkeys(CACHED_KERNELS, every)
             most = self._runtime.max_key_value_share
             shares[Kernel.KEY_VALUE] = tuple(share for share in every if share <= most)
-            types_of: dict[Kernel, tuple[str, ...]] = dict.fromkeys(Kernel, types)
-            if self._problem.serving is None:
-                types_of[Kernel.KEY_VALUE] = tuple(name for name in types if name in self._runtime.key_value_types)
             self._lists[key] = tuple(
                 _storage(
                     kernel=kernel,
@@ -109,7 +107,7 @@ class Storages:
                     self._in_scm[kernel],
                     shares.get(kernel, (None,)),
                     hot if kernel is Kernel.FUSED_UVM else (0.0,),
-                    types_of[kernel],
+                    types,
                 )
             )
         return self._lists[key]

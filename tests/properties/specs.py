@@ -60,7 +60,7 @@ def tables(draw: st.DrawFn, name: str, num_hosts: int, ranks_per_host: int) -> J
             {"name": f"{name}_{i}", "pooling_factor": draw(factors())} | draw(optional(num_poolings=st.just(2)))
             for i in range(draw(st.integers(1, 3)))
         ]
-    stored = draw(st.sampled_from(({}, {}, {"data_type": "fp16"}, {"data_type": "int8", "optimizer": "none"})))
+    stored = draw(st.sampled_from(({}, {}, {"data_type": "fp16"}, {"data_type": "fp16", "optimizer": "none"})))
     trained = {} if "optimizer" in stored else draw(optional(optimizer=st.sampled_from(("sgd", "adam", "lamb"))))
     limits = draw(
         optional(

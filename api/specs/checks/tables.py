@@ -1,15 +1,19 @@
 """Rules of single tables that need more than one field."""
 
 from api.schemas.table import TableSpec
+from api.specs.input.json import quoted
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.problem import REQUEST_LATENCY
 from planner.options.runtimes.registry import RUNTIMES
 
 
 def check_tables(state: SpecState, issues: IssueCollector) -> None:
     """Report every rule that a table of the spec breaks by itself."""
     for where, table in state.written_tables():
+        _check_name(state, table, where, issues)
+        _check_types_of_weights(state, table, where, issues)
         if table.optimizer != "none" and not DATA_TYPES[table.data_type].trainable:
             issues.report(
                 f"{where}/optimizer",
@@ -20,6 +24,40 @@ def check_tables(state: SpecState, issues: IssueCollector) -> None:
         if table.constraints.model_fields_set:
             _check_places(state, table, where, issues)
             _check_choices(state, table, where, issues)
+
+
+def _check_name(state: SpecState, table: TableSpec, where: str, issues: IssueCollector) -> None:
+    """Report a name that the runtime's tables cannot have: its own, or that with the path of the module."""
+    runtime = RUNTIMES[state.spec.runtime]
+    if reason := runtime.name_issue(table.name):
+        message = f"the runtime {runtime.name} has no table {quoted(table.name)}: the name {reason}"
+        issues.report(f"{where}/name", message, "name the table otherwise", reads=("/runtime",))
+    elif reason := runtime.name_issue(state.table_name(where)):
+        issues.report(
+            f"{where}/module_path",
+            f"several modules have a table {quoted(table.name)}, so that a plan calls this table"
+            f" {quoted(state.table_name(where))}, and the runtime {runtime.name} has no such table: the path {reason}",
+            "give the tables different names, or a path without a dot",
+            reads=("/runtime", f"{where}/name"),
+        )
+
+
+def _check_types_of_weights(state: SpecState, table: TableSpec, where: str, issues: IssueCollector) -> None:
+    """Report a table that the runtime does not hold in any of the types that its weights may have."""
+    constraints, runtime = table.constraints, state.spec.runtime
+    field, asked = "data_type", [table.data_type]
+    if constraints.data_types is not None and constraints.pinned is None:  # a pinned table has its own type
+        field, asked = "constraints/data_types", constraints.data_types
+    allowed = _types_of_weights(state)
+    if set(asked).isdisjoint(allowed):
+        what = "hold" if set(asked).isdisjoint(RUNTIMES[runtime].data_types) else "train"
+        issues.report(
+            f"{where}/{field}",
+            f"the runtime {runtime} does not {what} {' or '.join(asked)} weights",
+            f"use {' or '.join(allowed)}; outputs and messages may have another type (output_dtype,"
+            " forward_comm_dtype, backward_comm_dtype)",
+            reads=("/runtime", "/serving", "/objective"),
+        )
 
 
 def _check_places(state: SpecState, table: TableSpec, where: str, issues: IssueCollector) -> None:
@@ -75,6 +113,10 @@ def _check_choices(state: SpecState, table: TableSpec, where: str, issues: Issue
 
 
 def _trained_types(state: SpecState) -> str:
-    """Name the types that can be trained and that the runtime looks up."""
-    looked_up = RUNTIMES[state.spec.runtime].data_types
-    return " or ".join(name for name, kind in DATA_TYPES.items() if kind.trainable and name in looked_up)
+    """Name the types that can be trained with an optimizer and that the runtime holds."""
+    return " or ".join(name for name in _types_of_weights(state) if DATA_TYPES[name].trainable)
+
+
+def _types_of_weights(state: SpecState) -> tuple[str, ...]:
+    is_served = state.spec.serving is not None or state.spec.objective == REQUEST_LATENCY
+    return RUNTIMES[state.spec.runtime].types_of_weights(is_trained=not is_served)

@@ -57,7 +57,7 @@ def pin_tables(
         if table is None:
             continue
         try:
-            pinned = _pinned(table, pin, cluster, runtime, is_trained=state.spec.serving is None)
+            pinned = _pinned(table, pin, cluster, runtime)
             _check_other_constraints(table, pin, cluster)
         except _PinIssue as error:
             pointer = f"{where}/constraints/pinned{error.where}"
@@ -68,14 +68,10 @@ def pin_tables(
     return {where: table for where, table in pinned_tables.items() if issues.is_sound(where)}
 
 
-def _pinned(table: Table, pin: PinnedSpec, cluster: Cluster, runtime: Runtime, *, is_trained: bool) -> PinnedTable:
+def _pinned(table: Table, pin: PinnedSpec, cluster: Cluster, runtime: Runtime) -> PinnedTable:
     """Return the pieces whose shards are those of the pin."""
     scheme, kernel = Scheme.from_label(pin.sharding_type), Kernel.from_label(pin.compute_kernel)
     _check_executed(runtime, table, scheme, kernel, cluster)
-    if kernel is Kernel.KEY_VALUE and is_trained and table.data_type.name not in runtime.key_value_types:
-        names = " or ".join(sorted(runtime.key_value_types))
-        message = f"{kernel.label} keeps {names} weights, not {table.data_type.name}"
-        raise _PinIssue("/compute_kernel", message, "use another kernel or data_type")
     in_scm = _check_storage(kernel, pin, cluster, runtime)
     cut = geometry(scheme, table, cluster)
     if cut is None or cut.max_pieces < cut.min_pieces:

@@ -149,7 +149,13 @@ def _check_runtime(table: TableSpec, runtime: Runtime, where: str, issues: Issue
     reason = _scheme_issue(table, runtime, table.embedding_dim)
     if reason is None:
         return
-    read = ["data_type", "pooling", "is_weighted", *(["optimizer"] if DATA_TYPES[table.data_type].trainable else [])]
+    read = [
+        "name",
+        "data_type",
+        "pooling",
+        "is_weighted",
+        *(["optimizer"] if DATA_TYPES[table.data_type].trainable else []),
+    ]
     reads = tuple(f"{where}/{name}" for name in read)
     widest = min(table.embedding_dim + _MAX_PADDING, MAX_COLUMNS)
     wider = range(table.embedding_dim + 1, widest + 1)

@@ -11,6 +11,7 @@ from planner.domain.problem.data_type import DATA_TYPES, DataType
 from planner.domain.problem.optimizer import OPTIMIZERS, Optimizer
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
+from planner.options.runtimes.registry import RUNTIMES
 
 _MOST_NAMED = 3
 
@@ -18,8 +19,10 @@ _MOST_NAMED = 3
 def data_type_ladder(problem: Problem, shortfalls: Sequence[Shortfall], kind: DataType) -> Ladder | None:
     """Store tables as ``kind``, those that fit nowhere first, then the largest; ``None`` if no table gets smaller.
 
-    Types that cannot be trained are for tables without an optimizer.
+    Types that cannot be trained are for tables without an optimizer, and not for a runtime that trains none of them.
     """
+    if kind.name not in RUNTIMES[problem.runtime].types_of_weights(is_trained=problem.serving is None):
+        return None
 
     def saved_bytes(table: Table) -> float:
         return _least_weight_bytes(table) - _weight_bytes(table, kind) if table.can_be_trained_as(kind) else 0.0

@@ -44,10 +44,10 @@ class Runtime(ABC):
     keeps_caches_apart: bool = False
     #: Types of weights that its kernels look up.
     data_types: Collection[str] = DATA_TYPES.keys()
+    #: Those of them that it can hold in training, whatever the optimizer.
+    trained_data_types: Collection[str] = DATA_TYPES.keys()
     #: Optimizers that fused kernels have on hosts without accelerators; ``None`` for all.
     host_optimizers: frozenset[str] | None = None
-    #: Types of weights that ``key_value`` keeps in training.
-    key_value_types: Collection[str] = DATA_TYPES.keys()
     #: Largest cached share of a ``key_value`` table.
     max_key_value_share: float = 1.0
     #: Families of hardware profiles that it runs on; ``None`` for any.
@@ -58,6 +58,14 @@ class Runtime(ABC):
     @abstractmethod
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """Return the kernels that run a scheme of a table, among those offered, fastest first."""
+
+    def types_of_weights(self, *, is_trained: bool) -> tuple[str, ...]:
+        """Return the types that weights may have in training, or in serving, widest first."""
+        return tuple(
+            name
+            for name in DATA_TYPES
+            if name in self.data_types and (not is_trained or name in self.trained_data_types)
+        )
 
     def needs_equal_pieces(self, problem: Problem) -> bool:
         """Return whether a cached table must be cut into pieces of one width: those on one rank share a cache.
@@ -75,6 +83,10 @@ class Runtime(ABC):
 
         ``index`` is its place in the plan, ``columns`` those of its widest piece.
         """
+        return None
+
+    def name_issue(self, name: str) -> str | None:
+        """Return why no table of the runtime can have this name, or ``None``."""
         return None
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:

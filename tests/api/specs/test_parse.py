@@ -232,7 +232,8 @@ def test_a_speed_is_between_a_thousandth_and_ten_times_the_profile_s(speed: obje
         ({"model__tables__1__name": "a"}, "/model/tables/1/name"),
         ({"model__tables__1__embedding_dim": 6}, "/model/tables/1/embedding_dim"),
         ({"model__tables__1__data_type": "fp8"}, "/model/tables/1/data_type"),
-        ({"model__tables__1__data_type": "int8"}, "/model/tables/1/optimizer"),
+        ({"model__tables__1__data_type": "int8"}, "/model/tables/1/data_type"),
+        ({"runtime": "generic", "model__tables__1__data_type": "int8"}, "/model/tables/1/optimizer"),
         ({"model__tables__1__access": {"access_cdf": [[0.5, 0.2], [1, 1]]}}, "/model/tables/1/access/access_cdf"),
         ({"model__tables__1__access": {"reuse_histogram": [0] * 17}}, "/model/tables/1/access/reuse_histogram"),
         ({"model__tables__0__constraints": {"ranks": [0, 2]}}, "/model/tables/0/constraints/ranks"),
@@ -304,12 +305,11 @@ def test_a_runtime_that_does_not_train_a_table_says_so_before_a_solve() -> None:
     """Optimizers and types are asked about, too; row-wise AdaGrad is the default."""
     with pytest.raises(InvalidProblem) as caught:
         request_of(runtime="hugectr", model__tables__1__optimizer="sgd", model__tables__1__data_type="int8")
-    trained, adagrad, weights = caught.value.issues
-    assert trained.pointer == "/model/tables/1/optimizer"
+    weights, adagrad = caught.value.issues
     assert adagrad.pointer == "/model/tables/0"
     assert "trains with sgd or adagrad, not with rowwise_adagrad" in adagrad.message
-    assert weights.pointer == "/model/tables/1"
-    assert "keeps weights as fp32, not as int8" in weights.message
+    assert weights.pointer == "/model/tables/1/data_type"
+    assert (weights.message, weights.hint[:8]) == ("the runtime hugectr does not hold int8 weights", "use fp32")
     trained = {f"model__tables__{index}__optimizer": "adagrad" for index in (0, 1)}
     assert request_of(runtime="hugectr", **trained).problem.runtime == "hugectr"
 
@@ -326,9 +326,10 @@ def test_torcheasyrec_takes_tables_that_its_config_can_name_and_type() -> None:
     with pytest.raises(InvalidProblem) as caught:
         request_of(runtime="torcheasyrec", model__tables__0__name="a.b", model__tables__1__data_type="bf16")
     dotted, typed = caught.value.issues
-    assert (dotted.pointer, typed.pointer) == ("/model/tables/0", "/model/tables/1")
-    assert "its name has a dot" in dotted.message
-    assert "weights are fp32 or fp16, not bf16" in typed.message
+    assert (dotted.pointer, typed.pointer) == ("/model/tables/0/name", "/model/tables/1/data_type")
+    assert "the name has a dot" in dotted.message
+    assert "does not hold bf16 weights" in typed.message
+    assert "use fp32 or fp16" in typed.hint
     assert request_of(runtime="torcheasyrec").problem.runtime == "torcheasyrec"
 
 

@@ -107,7 +107,7 @@ def operators_of(
         else:
             made = made_of.create_embedding_sharding(scheme, some, env, gpu)
         for rank, configs in enumerate(made._grouped_embedding_configs_per_rank):  # noqa: SLF001
-            found += [_built(rank, config, gpu, bags=bags) for config in configs]
+            found += [built(rank, config, gpu, bags=bags) for config in configs]
     return found
 
 
@@ -132,7 +132,8 @@ def on_meta() -> Iterator[None]:
         yield
 
 
-def _built(rank: int, config: Any, gpu: torch.device, *, bags: bool) -> Operator:
+def built(rank: int, config: Any, gpu: torch.device, *, bags: bool) -> Operator:
+    """Build the operator of a group of tables of one rank."""
     suffix = "Bag" if bags else ""
     kind = {"dense": "BatchedDenseEmbedding", "fused": "BatchedFusedEmbedding", "key_value": "KeyValueEmbedding"}
     kernel = config.compute_kernel.value

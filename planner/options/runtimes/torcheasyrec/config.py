@@ -49,7 +49,7 @@ def has_fixed_ranks(scheme: Scheme, placement: Placement) -> bool:
 
 def name_issue(name: str) -> str | None:
     """Return why no table of TorchEasyRec's has this name, or ``None``."""
-    return "its name has a dot, which stands between modules" if "." in name else None
+    return "has a dot, which stands between modules" if "." in name else None
 
 
 def in_order(shards: Shards) -> Shards:

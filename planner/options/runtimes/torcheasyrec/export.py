@@ -50,7 +50,7 @@ def _table(placed: TablePlacement, names: set[str], placement: Placement) -> dic
     scheme, kernel = placed.sharding_type, placed.compute_kernel
     num_rows, num_columns = extent(placed)
     if wrong_name := name_issue(placed.name):
-        raise UnheldGeometry(wrong_name)
+        raise UnheldGeometry(f"its name {wrong_name}")
     _check_storage(placed)
     check_asked(placed, (num_rows, num_columns), placed.pooling, placement)
     is_fixed = has_fixed_ranks(scheme, placement)

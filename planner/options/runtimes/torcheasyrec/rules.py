@@ -46,10 +46,14 @@ class TorchEasyRec(TorchRec):
             if kernel in offered and (has_its_cache or kernel is not Kernel.FUSED_UVM_CACHING)
         )
 
+    def name_issue(self, name: str) -> str | None:
+        """Names of tables are parts of names of modules."""
+        return name_issue(name)
+
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Return why TorchEasyRec would not train this scheme of the table, or has no config for it."""
         if wrong_name := name_issue(table.name):
-            return wrong_name
+            return f"its name {wrong_name}"
         if others := {table.data_type.name, *(table.constraints.data_types or ())} - DATA_TYPES.keys():
             return f"weights are {' or '.join(DATA_TYPES)}, not {' or '.join(sorted(others))}"
         if torchrec_issue := super().scheme_issue(table, scheme):
@@ -71,4 +75,4 @@ class TorchEasyRec(TorchRec):
         except UnheldGeometry as error:
             return "undictated", str(error)
         wrong_name = name_issue(table.name)
-        return None if wrong_name is None else ("undictated", wrong_name)
+        return None if wrong_name is None else ("undictated", f"its name {wrong_name}")

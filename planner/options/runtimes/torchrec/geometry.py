@@ -32,7 +32,7 @@ _KERNELS = {
 }
 #: Optimizers of the fused kernels on CPUs.
 _HOST_OPTIMIZERS = ("none", "sgd", "adagrad", "rowwise_adagrad")
-_KEY_VALUE_TYPES = ("fp32", "fp16")
+_TRAINED_TYPES = ("fp32", "fp16")
 _MAX_KEY_VALUE_SHARE = 0.2
 _ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
 _BY_COLUMNS = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
@@ -80,6 +80,8 @@ def _table_issues(
     data_type = placed.data_type or table.data_type.name
     if data_type == "bf16":
         yield "data-type", "no kernel of FBGEMM looks up bf16 weights", "use fp16 or fp32 weights"
+    elif problem.serving is None and data_type not in _TRAINED_TYPES:
+        yield "data-type", f"TorchRec builds no operator of {data_type} weights in training", "use fp16 or fp32 weights"
     if scheme not in _KERNELS:
         yield "scheme", f"TorchRec has no {scheme.label}", "use a scheme of TorchRec's"
         return
@@ -93,8 +95,6 @@ def _table_issues(
             f"TorchRec caches at most {_MAX_KEY_VALUE_SHARE:g} of the rows of a key_value table",
             f"use cache_load_factor {_MAX_KEY_VALUE_SHARE:g} or less",
         )
-    elif kernel is Kernel.KEY_VALUE and problem.serving is None and data_type not in _KEY_VALUE_TYPES:
-        yield "data-type", f"key_value keeps fp32 or fp16 weights, not {data_type}", "use one of them"
     elif is_on_hosts and kernel in _ROWS_ANYWHERE and table.optimizer.name not in _HOST_OPTIMIZERS:
         yield (
             "optimizer",

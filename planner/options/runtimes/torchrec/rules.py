@@ -43,13 +43,14 @@ ROW_SCHEMES = frozenset({Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
 KEY_VALUE_SCHEMES = frozenset({Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE})
 #: Optimizers of FBGEMM's ``SSDTableBatchedEmbeddingBags`` that keep no state per weight.
 KEY_VALUE_OPTIMIZERS = frozenset({"none", "rowwise_adagrad"})
-#: Types of weights that FBGEMM 1.8.0 ``SSDTableBatchedEmbeddingBags`` asserts.
-KEY_VALUE_TYPES = frozenset({"fp32", "fp16"})
 #: Optimizers of FBGEMM's fused kernels on CPUs.
 HOST_OPTIMIZERS = frozenset({"none", "sgd", "adagrad", "rowwise_adagrad"})
 #: FBGEMM's kernels are not compiled for bf16 weights: on GPUs its operators refuse them, and on CPUs the first lookup
 #: fails.
 LOOKUP_TYPES = frozenset(DATA_TYPES) - {"bf16"}
+#: Types of weights in training. Quantised rows are looked up in inference alone: TorchRec builds no operator that
+#: trains them or leaves them as they are, with any optimizer or none.
+TRAINED_TYPES = frozenset({"fp32", "fp16"})
 #: TorchRec 1.8.0 ``_populate_ssd_tbe_params`` passes no cached share of a ``key_value`` table on: it has this one, or
 #: less where ``max_l1_cache_size`` bounds it.
 MAX_KEY_VALUE_SHARE = 0.2
@@ -67,9 +68,9 @@ class TorchRec(Runtime):
     #: FBGEMM allocates the rows of its UVM kernels itself (``new_managed_tensor``) and takes no memory to put them in.
     supports_scm = False
     data_types: Collection[str] = LOOKUP_TYPES
+    trained_data_types: Collection[str] = TRAINED_TYPES
     #: FBGEMM 1.8.0 ``SplitTableBatchedEmbeddingBagsCodegen``: "Optimizer ... is not supported in CPU mode".
     host_optimizers = HOST_OPTIMIZERS
-    key_value_types: Collection[str] = KEY_VALUE_TYPES
     max_key_value_share = MAX_KEY_VALUE_SHARE
     shares_operators = True
     keeps_caches_apart = True

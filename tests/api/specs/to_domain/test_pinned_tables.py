@@ -270,8 +270,8 @@ def test_pins_that_no_kernel_of_the_runtime_runs_are_refused() -> None:
     assert request_of({**stored, "cache_load_factor": 0.2})
     quantised = {"model__tables__0__data_type": "int8", "model__tables__0__optimizer": "none"}
     where, reported = refused({**stored, "cache_load_factor": 0.2}, **quantised)
-    assert where == PIN + "/compute_kernel"
-    assert "key_value keeps fp16 or fp32 weights, not int8" in reported
+    assert where == "/model/tables/0/data_type"
+    assert "does not train int8 weights" in reported
     on_host = {"hardware__profile": "cpu-2s-genoa-200g", "hardware__ranks_per_host": 1}
     where, reported = refused(pin("table_wise", shard(0)), model__tables__0__optimizer="adam", **on_host)
     assert where == PIN + "/compute_kernel"

@@ -189,7 +189,8 @@ def test_both_reject_the_same_shards_of_a_scheme(scheme: Scheme, pooling: str) -
 @pytest.mark.parametrize("scheme", Scheme)
 @pytest.mark.parametrize("kernel", Kernel)
 def test_both_reject_the_same_kernels_types_and_cached_shares(scheme: Scheme, kernel: Kernel) -> None:
-    for data_type, cached_share in (("fp32", 0.2), ("fp16", 0.1), ("fp16", 0.25), ("bf16", 0.2), ("int8", 0.2)):
+    quantised = [(name, 0.2) for name in ("int8", "int4", "int2")]
+    for data_type, cached_share in (("fp32", 0.2), ("fp16", 0.1), ("fp16", 0.25), ("bf16", 0.2), *quantised):
         problem = make_problem(table(data_type=data_type, optimizer="none"), cluster=CLUSTERS[2, 2])
         one = placed("t", scheme, right_shards(scheme, (2, 2)), kernel, cached_share)
         assert client_rejects(problem, one) is planner_rejects(problem, one), (data_type, cached_share)

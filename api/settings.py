@@ -3,7 +3,7 @@
 import os
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic.fields import FieldInfo
@@ -15,6 +15,8 @@ from pydantic_settings import (
     SettingsConfigDict,
     SettingsError,
 )
+
+from cost_models.text.read_number import finite_number, whole_number
 
 #: Names the folder whose files are settings: ``shardplan_database_url`` has the address of the database.
 SECRETS_VARIABLE = "SHARDPLAN_SECRETS_DIR"
@@ -232,6 +234,17 @@ class Settings(BaseSettings):
         if not Path(folder).is_dir():
             raise SettingsError(f"{SECRETS_VARIABLE} names {folder}, which is no folder")
         return init_settings, env_settings, _Secrets(settings_cls, secrets_dir=folder)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_number(cls, value: object, info: ValidationInfo) -> object:
+        kinds = get_args(annotation := cls.model_fields[str(info.field_name)].annotation) or (annotation,)
+        if isinstance(value, str):
+            if int in kinds and whole_number(value) is None:
+                raise PydanticCustomError("int_parsing", "Input should be a whole number")
+            if float in kinds and finite_number(value) is None:
+                raise PydanticCustomError("float_parsing", "Input should be a finite number")
+        return value
 
     @field_validator("trusted_proxies")
     @classmethod

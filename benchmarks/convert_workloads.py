@@ -84,6 +84,7 @@ def to_spec(workload: Mapping[str, Any], *, embedding_dim: int) -> dict[str, Any
         "name": workload["name"],
         "model": {"batch_size_per_rank": batch, "tables": tables},
         "hardware": {"profile": PROFILE, "num_hosts": num_hosts, "ranks_per_host": ranks_per_host},
+        "runtime": "torchrec" if trained else "generic",  # TorchRec holds no quantised weights in a training step
     }
 
 

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, echo, report
 from api.cli.interruptible import repeats_ignored
+from api.cli.strict_numbers import with_strict_numbers
 from api.release import VERSION
 
 #: Where each command is, and what it does, in a line of a terminal of 80 columns; ``COMMAND --help`` says more.
@@ -60,7 +61,7 @@ class _Commands(TyperGroup):
         if commands is None:
             commands = typer.Typer(rich_markup_mode=None, add_completion=False)
             commands.command()(getattr(module, f"{name}_command"))
-        return name, typer.main.get_command(commands), own_args
+        return name, with_strict_numbers(typer.main.get_command(commands)), own_args
 
 
 app = typer.Typer(

@@ -14,6 +14,7 @@ from api.client.plan_file import write_atomically
 from api.schemas.described import fields_of
 from api.schemas.plan import PlanDocument as AcceptedPlan
 from api.specs.input.json import is_spec, parse_document, pointer, read_json
+from cost_models.text.read_number import whole_number
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.errors import InvalidProblem, Issue
 from planner.output.plan_document import PlanDocument
@@ -126,8 +127,8 @@ def _place(target: object, path: Sequence[str], position: int) -> Any:
         return part
     if not isinstance(target, list):
         raise BadInput(f"{problem}: {path[position - 1]} is not an object, nor a list")
-    if part.isdecimal() and int(part) < len(target):
-        return int(part)
+    if (index := whole_number(part)) is not None and 0 <= index < len(target):
+        return index
     named = [index for index, item in enumerate(target) if isinstance(item, dict) and item.get("name") == part]
     if len(named) > 1:
         places = ", ".join(str(index) for index in named[:10])

@@ -2,6 +2,7 @@
 
 import email.utils
 import random
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -147,7 +148,7 @@ def _retry_after_seconds(value: str | None) -> float | None:
     """``Retry-After`` as seconds: a whole number or an HTTP date (RFC 9110 section 10.2.3)."""
     if value is None:
         return None
-    if value.strip().isdigit():
+    if re.fullmatch(r"[0-9]{1,9}", value.strip()):
         return float(value)
     try:
         moment = email.utils.parsedate_to_datetime(value)

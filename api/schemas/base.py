@@ -14,7 +14,10 @@ MAX_NAME_LENGTH = 200
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 TAG_PATTERN = "^[a-z0-9._=-]{1,64}$"
 #: Times of RFC 3339.
-TIME_PATTERN = r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)$"
+TIME_PATTERN = (
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
+)
 #: A digest of statistics and, after #, the name of a table in them.
 STATISTICS_PATTERN = rf"{DIGEST_PATTERN[:-1]}(#{NAME_PATTERN[1:-1]})?$"
 

@@ -17,6 +17,7 @@ from cost_models.learned.document.reported_figures import MOST_POINTS
 from cost_models.learned.exchange.curve import CollectiveKind
 from cost_models.learned.exchange.exchange import LearnedExchange
 from cost_models.measurements.schema import Measurements
+from cost_models.text.read_number import whole_number
 
 #: Ends of the groups by bytes: a cache line of output is not a gibibyte, and between them each is 16 times the last.
 _BYTES_ENDS = ((2**16, "to 64 KiB"), (2**20, "64 KiB to 1 MiB"), (2**24, "1 to 16 MiB"), (2**28, "16 to 256 MiB"))
@@ -141,7 +142,7 @@ def _place(label: str) -> tuple[int, int, str]:
     if label in sizes:
         return sizes.index(label), 0, ""
     number = label.partition(" ")[0].partition("-")[0]
-    return 0, int(number) if number.isdecimal() else 0, label
+    return 0, whole_number(number) or 0, label
 
 
 def _plain(kind: str, by: str, one: Figures) -> dict[str, object]:

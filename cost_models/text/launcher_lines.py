@@ -10,19 +10,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_MPIRUN = re.compile(r"\[(?:[\w.-]{1,120}@)?\d{1,9},\d{1,9}\]<\w{1,20}>:?")
+_MPIRUN = re.compile(r"\[(?:[\w.-]{1,120}@)?[0-9]{1,9},[0-9]{1,9}\]<\w{1,20}>:?")
 #: A logger's time, a launcher's tag, a container's name; more before a line are no prefixes.
 _MOST_PREFIXES = 4
 _TAGS = (
     _MPIRUN,
-    re.compile(r"\d{1,6}:(?!\d)"),  # srun --label; not a clock
-    re.compile(r"\[?(?:rank|default) ?\d{1,6}\]?:\s?", re.IGNORECASE),
+    re.compile(r"[0-9]{1,6}:(?![0-9])"),  # srun --label; not a clock
+    re.compile(r"\[?(?:rank|default) ?[0-9]{1,6}\]?:\s?", re.IGNORECASE),
     re.compile(r"[A-Za-z][\w./-]{0,120} *\| ?"),  # docker compose, kubectl
-    re.compile(r"\[[\w./-]{1,120}\] (?=\s*(?:#|\d+\s))"),
-    re.compile(r"[A-Za-z][\w-]{0,80}(?:\.[\w-]{1,80}){0,6}: (?=\s*(?:#|\d+\s))"),  # pdsh: the name of the host
+    re.compile(r"\[[\w./-]{1,120}\] (?=\s*(?:#|[0-9]+\s))"),
+    re.compile(r"[A-Za-z][\w-]{0,80}(?:\.[\w-]{1,80}){0,6}: (?=\s*(?:#|[0-9]+\s))"),  # pdsh: the name of the host
 )
 _TIME = re.compile(
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?[\s:|-]*"
+    r"\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?"
+    r"(?:Z|[+-][0-9]{2}:?[0-9]{2})?\]?[\s:|-]*"
     r"(?:\[?(?:INFO|DEBUG|WARNING)\]?[\s:|-]*)?"
 )
 

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -40,6 +41,23 @@ def test_every_setting_is_described() -> None:
 def test_numbers_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="solver_processes"):
         Settings(solver_processes=-1)
+
+
+@pytest.mark.parametrize("text", ["1_000", "\uff11\uff10", " 10", "10.0", "nan", "inf", "1e400", "0x10"])
+def test_only_what_people_write_as_a_number_is_one(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    numeric = [
+        (name, float in kinds)
+        for name, field in Settings.model_fields.items()
+        if {int, float} & (kinds := {field.annotation, *get_args(field.annotation)})
+    ]
+    assert len(numeric) > 20
+    for name, may_be_a_fraction in numeric:
+        if text == "10.0" and may_be_a_fraction:
+            continue
+        with monkeypatch.context() as environment:
+            environment.setenv(f"SHARDPLAN_{name.upper()}", text)
+            with pytest.raises(ValueError, match=name):
+                Settings()
 
 
 def test_the_password_of_the_database_is_not_shown() -> None:

@@ -8,6 +8,7 @@ import pytest
 from api.specs.parse import parse_spec
 from benchmarks import convert_workloads
 from benchmarks.inputs import convert_torchrec_golden
+from tests.support.service.specs import raw
 
 GIB = 1024**3
 
@@ -55,6 +56,7 @@ def test_quantised_weights_are_not_trained() -> None:
     workload = {"name": "w", "batch_size": 2, "weights_precision": "int4", "tables": [table]}
     (converted,) = convert_workloads.to_spec(workload, embedding_dim=16)["model"]["tables"]
     assert (converted["data_type"], converted["optimizer"]) == ("int4", "none")
+    assert parse_spec(raw(convert_workloads.to_spec(workload, embedding_dim=16)))
 
 
 def test_every_public_workload_becomes_a_valid_spec(

@@ -14,7 +14,7 @@ from api.specs.references.resolve import names_hint
 from cost_models.hardware.profiles_loader import profile_ids
 from planner.output.explain.text.layout import paragraph
 
-_SHAPE = re.compile(r"([a-z0-9][a-z0-9._-]*):([1-9][0-9]*)x([1-9][0-9]*)")
+_SHAPE = re.compile(r"([a-z0-9][a-z0-9._-]*):([1-9][0-9]{0,8})x([1-9][0-9]{0,8})")
 _MAX_ITEMS = 100_000
 _MAX_NAMED = 5
 

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from api.cli.errors import BadInput
 from api.client.device_names import cpu_name, device_text
+from cost_models.text.read_number import whole_number
 from planner.solver.machine import usable_cores
 
 _DEFAULT_CPU_RANKS = 2
@@ -40,6 +41,14 @@ def started_by_torchrun() -> bool:
     return {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys()
 
 
+def variable(name: str) -> int:
+    """Return the number that ``torchrun`` has put into a variable. Raises ``BadInput`` if there is another thing."""
+    number = whole_number(text := os.environ[name])
+    if number is None or number < 0:
+        raise BadInput(f"{name} is a number that torchrun sets, not {text[:40]!r}")
+    return number
+
+
 def this_machine(wanted_ranks: int | None = None) -> Machine:
     """Look at this machine: the ranks of ``torchrun``, or as many as are wanted, or one for each CUDA device, or two.
 
@@ -58,7 +67,7 @@ def this_machine(wanted_ranks: int | None = None) -> Machine:
     if started_by_torchrun():
         if wanted_ranks is not None:
             raise BadInput("--ranks: torchrun has said how many there are; leave it out")
-        num_ranks, here = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+        num_ranks, here = variable("WORLD_SIZE"), variable("LOCAL_WORLD_SIZE")
     else:
         num_ranks = here = wanted_ranks or (most if is_cuda else min(_DEFAULT_CPU_RANKS, most))
     if here > most:

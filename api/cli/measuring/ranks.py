@@ -19,7 +19,7 @@ import torch
 from torch import distributed
 
 from api.cli.errors import ServerTrouble
-from api.cli.measuring.machine import Machine, started_by_torchrun
+from api.cli.measuring.machine import Machine, started_by_torchrun, variable
 from api.cli.measuring.rank_design import CollectiveLaunch, CopyLaunch
 from api.cli.measuring.rank_work import RankWork
 from api.cli.measuring.rows import Row
@@ -72,7 +72,7 @@ def joined_ranks(machine: Machine) -> Iterator[Ranks]:
         Where they do not come together, or one of them ends.
     """
     if started_by_torchrun():
-        with _group(machine, int(os.environ["RANK"]), None) as ranks:
+        with _group(machine, variable("RANK"), None) as ranks:
             yield ranks
         return
     with tempfile.TemporaryDirectory(prefix="shardplan-ranks-") as folder:
@@ -105,7 +105,7 @@ def _group(machine: Machine, rank: int, store: str | None) -> Iterator[Ranks]:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # one machine: its name need not resolve
     torch.set_num_threads(machine.num_threads)
     num_ranks = machine.num_ranks
-    local_rank = int(os.environ["LOCAL_RANK"]) if store is None else rank
+    local_rank = variable("LOCAL_RANK") if store is None else rank
     device = machine.device(local_rank)
     try:
         if machine.is_cuda:

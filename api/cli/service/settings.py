@@ -19,7 +19,7 @@ _SETTINGS = frozenset(name.upper() for name in Settings.model_fields)
 #: Variables that others read: clients of the service, and the settings themselves.
 _OTHERS = frozenset({"SHARDPLAN_SERVER", TOKEN_VARIABLE, SECRETS_VARIABLE})
 #: Names and values of what Kubernetes tells of services.
-_OF_SERVICE = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
+_OF_SERVICE = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
 _ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 

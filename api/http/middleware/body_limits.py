@@ -13,6 +13,7 @@ from api.http.auth.principal import name_of_caller
 from api.http.middleware.body_budget import BodyBudget, HeldBody
 from api.http.middleware.decompression import ENCODINGS, Inflater, RejectedBody
 from api.http.middleware.problem_response import refuse
+from cost_models.text.read_number import whole_number
 
 #: Of a body that comes no faster, somebody sends a byte now and then to keep a connection busy.
 LEAST_BYTES_PER_SECOND = 32 * 1024
@@ -41,7 +42,7 @@ class BodyLimitMiddleware:
                 scope, receive, send, "unsupported-media-type", problem, {"accept-encoding": ", ".join(ENCODINGS)}
             )
             return
-        declared = int(length[:19]) if length.isdecimal() else 0
+        declared = whole_number(length[:19]) or 0
         if declared > self._limit:
             too_large = _too_large(self._limit)
             await refuse(scope, receive, send, too_large.code, too_large.detail)

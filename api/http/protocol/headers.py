@@ -1,11 +1,11 @@
 """Request headers that decide about encodings, conditions and waiting, and those of a page of a list."""
 
-import math
 import re
 
 from api.services.plans.cache import ENCODINGS
+from cost_models.text.read_number import finite_number
 
-_WAIT = re.compile(r'(?:^|[,;\s])wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])', re.IGNORECASE)
+_WAIT = re.compile(r'(?:^|[,;\s])wait\s*=\s*"?([0-9]{1,6})"?\s*(?:$|[,;])', re.IGNORECASE)
 
 
 def choose_encoding(accept_encoding: str) -> str:
@@ -24,11 +24,7 @@ def _quality(parameters: str) -> float:
     text = parameters.strip()
     if not text.startswith("q="):
         return 1.0
-    try:
-        value = float(text[2:])
-    except ValueError:
-        return 0.0
-    return value if math.isfinite(value) else 0.0
+    return finite_number(text[2:]) or 0.0
 
 
 def preferred_wait(prefer: str, max_seconds: float) -> float | None:

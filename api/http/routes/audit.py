@@ -11,6 +11,7 @@ from api.http.protocol.responses import json_response
 from api.http.routes.documentation import error_responses
 from api.http.services import ServicesDep
 from api.schemas.access import AuditEntry, AuditPage
+from api.schemas.number_text import WHOLE_NUMBER
 from api.services.pages import page_of
 
 router = APIRouter(prefix="/v1", tags=["access"])
@@ -24,8 +25,8 @@ router = APIRouter(prefix="/v1", tags=["access"])
 )
 async def list_audit(
     services: ServicesDep,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: entries.")] = 50,
-    page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token.")] = None,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: entries."), WHOLE_NUMBER] = 50,
+    page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token."), WHOLE_NUMBER] = None,
     subject: Annotated[
         str | None, Query(max_length=700, description="Only changes of this, such as channels/ads/ranker/prod.")
     ] = None,

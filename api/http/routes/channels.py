@@ -19,6 +19,7 @@ from api.schemas.channel import (
     ChannelUpdate,
     ChannelVersion,
 )
+from api.schemas.number_text import WHOLE_NUMBER
 from api.services.plans.channels import etag_of
 from api.specs.input.json import parse_document
 from api.store.plans.channels import ChannelRecord
@@ -37,7 +38,7 @@ ChannelName = Annotated[str, Path(description="Up to 8 segments, such as ads/ran
 )
 async def list_channels(
     services: ServicesDep,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: channels.")] = 50,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: channels."), WHOLE_NUMBER] = 50,
     page_token: Annotated[
         str | None, Query(pattern="^[a-z0-9._/-]{1,600}$", description="From next_page_token.")
     ] = None,
@@ -80,8 +81,8 @@ async def get_channel_history(
     request: Request,
     services: ServicesDep,
     name: ChannelName,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions.")] = 50,
-    page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token.")] = None,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions."), WHOLE_NUMBER] = 50,
+    page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token."), WHOLE_NUMBER] = None,
 ) -> Response:
     """List what the channel pointed at, and since when."""
     records, token = await run_sync(lambda: services.channels.history(name, limit=page_size, before=page_token))

@@ -22,6 +22,7 @@ from api.http.routes.examples import COST_MODELS
 from api.http.services import ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MODEL_ID
 from api.schemas.cost_models import ComparedModel, CostModelDocument, CostModelList, ModelComparison
+from api.schemas.number_text import NUMBER, WHOLE_NUMBER
 from api.services.cost_models.report.html import PAGE_POLICY, report_page
 from api.services.cost_models.service import fitted_to
 from api.specs.references.cost_model import LEARNED
@@ -45,7 +46,7 @@ ModelId = Annotated[str, Path(description="NAME@VERSION of a learned model.", ex
 )
 async def list_cost_models(
     services: ServicesDep,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions of learned models.")] = 50,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions of learned models."), WHOLE_NUMBER] = 50,
     page_token: Annotated[str | None, Query(pattern=f"^{MODEL_ID}$", description="From next_page_token.")] = None,
 ) -> Response:
     """List the analytic models, and the versions of learned ones."""
@@ -104,7 +105,9 @@ async def add_cost_model(
 async def get_cost_model(
     services: ServicesDep,
     model_id: Annotated[str, Path(description="A name of an analytic model, or NAME@VERSION of a learned one.")],
-    wait: Annotated[float, Query(ge=0, le=600, description="Answer when its fit ended, at most after this.")] = 0.0,
+    wait: Annotated[
+        float, Query(ge=0, le=600, description="Answer when its fit ended, at most after this."), NUMBER
+    ] = 0.0,
 ) -> Response:
     """Answer at once, or as soon as the fit has ended."""
     if model_id in cost_model_names():

@@ -14,6 +14,7 @@ from api.http.routes.examples import MEASUREMENTS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
 from api.schemas.measurements import JobTimes, MeasurementsDocument, MeasurementsPage, MeasurementsSummary
+from api.schemas.number_text import WHOLE_NUMBER
 from api.services.errors import found
 from api.services.measurements.intake import batch_of_job, is_of_job, parse_rows
 from api.services.pages import page_of
@@ -62,7 +63,7 @@ async def store_measurements(
 )
 async def list_measurements(
     services: ServicesDep,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: batches.")] = 50,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: batches."), WHOLE_NUMBER] = 50,
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
 ) -> Response:
     """List what models can be fitted to."""

@@ -13,6 +13,7 @@ from api.http.routes.documentation import HAS_IT, error_responses, json_answer
 from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
+from api.schemas.number_text import WHOLE_NUMBER
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
 from api.services.errors import ApiError
 from api.services.pages import page_of
@@ -34,7 +35,7 @@ router = APIRouter(prefix="/v1", tags=["plans"])
 async def list_plans(
     request: Request,
     services: ServicesDep,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: plans.")] = 50,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: plans."), WHOLE_NUMBER] = 50,
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
     name: Annotated[str | None, Query(max_length=MAX_NAME_LENGTH, description="Only plans of this name.")] = None,
 ) -> Response:

@@ -14,6 +14,7 @@ from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.schemas.certificate import CertificateDocument
 from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
+from api.schemas.number_text import WHOLE_NUMBER
 from api.schemas.plan import AnyEvaluationRequest
 from api.services.errors import ApiError, found
 from api.services.plans.cache import ServedPlan
@@ -45,6 +46,7 @@ PlanDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of 
 RankOfPlan = Annotated[
     int | None,
     Query(ge=-(2**31), lt=2**31, description="Only the head of the plan and the shards of this rank, counted from 0."),
+    WHOLE_NUMBER,
 ]
 PLAN_OR_SLICE = {
     "description": "The plan, or the slice of a rank; X-Plan-Digest repeats its digest.",
@@ -83,7 +85,9 @@ async def export_plan(
     ] = None,
     device: Annotated[str, Query(pattern="^(cuda|cpu)$", description="cuda or cpu.")] = "cuda",
     sparsecores_per_chip: Annotated[
-        int | None, Query(ge=1, le=64, description="For sparsecore, where the hardware profile does not say.")
+        int | None,
+        Query(ge=1, le=64, description="For sparsecore, where the hardware profile does not say."),
+        WHOLE_NUMBER,
     ] = None,
 ) -> Response:
     """Answer with what the runtime reads."""
@@ -117,7 +121,9 @@ async def explain_plan(
     services: ServicesDep,
     digest: PlanDigest,
     tables: Annotated[
-        int, Query(ge=0, le=MAX_EXPLAINED_TABLES, description="How many tables are explained, the heaviest first.")
+        int,
+        Query(ge=0, le=MAX_EXPLAINED_TABLES, description="How many tables are explained, the heaviest first."),
+        WHOLE_NUMBER,
     ] = DEFAULT_TABLES,
 ) -> Response:
     """Explain a plan by the spec that it was made for; no search is run."""

@@ -14,6 +14,7 @@ from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_respons
 from api.http.routes.examples import SPECS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import TAG_PATTERN, TIME_PATTERN
+from api.schemas.number_text import NUMBER, WHOLE_NUMBER
 from api.schemas.solve import SolveDocument, SolvePage, StateName, ValidationDocument, solve_document
 from api.services.errors import ApiError
 from api.services.plans.reports import validation_of
@@ -78,6 +79,7 @@ async def submit_solve(
             le=100,
             description="Waiting solves of higher priority start first, then older ones; above 0: scope promote.",
         ),
+        WHOLE_NUMBER,
     ] = 0,
     deadline: Annotated[
         str | None, Query(pattern=TIME_PATTERN, description="When the answer is wanted at the latest (RFC 3339).")
@@ -111,7 +113,7 @@ async def submit_solve(
 )
 async def list_solves(
     services: ServicesDep,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: solves.")] = 50,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: solves."), WHOLE_NUMBER] = 50,
     page_token: Annotated[str | None, Query(pattern="^[0-9a-f]{1,64}$", description="From next_page_token.")] = None,
     state: Annotated[StateName | None, Query(description="Only solves in this state.")] = None,
     tag: Annotated[Tag | None, Query(description="Only solves with this tag.")] = None,
@@ -133,7 +135,9 @@ async def list_solves(
 async def get_solve(
     services: ServicesDep,
     solve_id: str,
-    wait: Annotated[float, Query(ge=0, le=600, description="Answer when it has ended, at most after this.")] = 0.0,
+    wait: Annotated[
+        float, Query(ge=0, le=600, description="Answer when it has ended, at most after this."), NUMBER
+    ] = 0.0,
 ) -> Response:
     """Answer at once, or as soon as the solve has ended."""
     return _answer(await services.solves.wait(solve_id, wait))

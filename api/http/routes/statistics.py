@@ -14,6 +14,7 @@ from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_respons
 from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
+from api.schemas.number_text import WHOLE_NUMBER
 from api.schemas.statistics import DriftDocument, StatisticsDocument, StatisticsPage, StatisticsSummary
 from api.services.errors import ApiError, found
 from api.services.measurements.statistics_drift import drift_document, drift_of_tables
@@ -58,7 +59,7 @@ async def store_statistics(request: Request, services: ServicesDep, idempotency_
 )
 async def list_statistics(
     services: ServicesDep,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: sets of statistics.")] = 50,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: sets of statistics."), WHOLE_NUMBER] = 50,
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
 ) -> Response:
     """List what specs may refer to."""

@@ -10,6 +10,7 @@ from api.http.protocol.headers import page_headers
 from api.http.protocol.responses import json_response, not_stored
 from api.http.routes.documentation import BODY_ERRORS, error_responses, json_answer, json_body
 from api.http.services import ServicesDep
+from api.schemas.number_text import WHOLE_NUMBER
 from api.schemas.webhooks import (
     CreatedWebhook,
     DeliveryDocument,
@@ -106,7 +107,7 @@ async def enable_webhook(request: Request, services: ServicesDep, webhook_id: We
 async def list_deliveries(
     services: ServicesDep,
     webhook_id: WebhookId,
-    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: deliveries.")] = 50,
+    page_size: Annotated[int, Query(ge=1, le=500, description="Unit: deliveries."), WHOLE_NUMBER] = 50,
     page_token: Annotated[
         str | None, Query(pattern="^msg_[0-9a-f]{1,60}$", description="From next_page_token.")
     ] = None,

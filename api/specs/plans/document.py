@@ -12,7 +12,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.errors import Issue
 
-_OF_TABLE = re.compile(r"/tables/(\d+)")
+_OF_TABLE = re.compile(r"/tables/([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from api.schemas.hugectr_plan import HugeCtrPlan, TableReference
 from api.schemas.table import TableSpec
 from api.specs.input.json import RejectedDocument, parse_document, pointer
 from api.specs.plans.rewritten import Piece, PlannedJob, RewrittenPlan, table_document
+from cost_models.text.read_number import whole_number
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.problem.table import Table
 from planner.errors import Issue
@@ -101,8 +102,7 @@ class _Reader:
     def table(self, reference: TableReference, where: str) -> Table | TableSpec | None:
         """Return the table of the job that a name or a position means; reports it if there is none."""
         found = self._by_name.get(str(reference)) if isinstance(reference, str) else None
-        if found is None and str(reference).isdecimal():
-            position = int(reference)
+        if found is None and (position := whole_number(str(reference))) is not None and position >= 0:
             if self._given.tables is None:
                 self._by_position = True
                 found = self._job.tables[position] if position < len(self._job.tables) else None

@@ -74,7 +74,7 @@ def read_printed_plan(text: str) -> PrintedPlan:
     hbm: list[float] = []
     digits = 0
     for number, row in ranks:
-        found = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))? \(.*\)", row["HBM (GB)"])
+        found = re.fullmatch(r"([0-9]{1,9})(?:\.([0-9]{1,9}))? \(.*\)", row["HBM (GB)"])
         if found is None or row["Rank"] != str(len(hbm)):
             raise _rejected(f"line {number}: expected rank {len(hbm)} with its HBM, such as 99.737 (72%)")
         digits = max(digits, len(found[2] or ""))
@@ -153,13 +153,13 @@ def _rows(lines: list[tuple[int, str]], columns: tuple[str, ...], what: str) -> 
 
 def _table(number: int, row: dict[str, str]) -> PrintedTable:
     """Return a line of ``Parameter Info``; raises ``ValueError`` with what cannot be read."""
-    columns = re.fullmatch(r"(\d{1,9})(?: \((\d{1,9})\))?", row["Emb Dim (CW Dim)"])
+    columns = re.fullmatch(r"([0-9]{1,9})(?: \(([0-9]{1,9})\))?", row["Emb Dim (CW Dim)"])
     if columns is None:
         raise ValueError(f'expected columns such as 128 or 256 (128), not "{row["Emb Dim (CW Dim)"][:30]}"')
-    if not re.fullmatch(r"\d{1,15}", row["Hash Size"]):
+    if not re.fullmatch(r"[0-9]{1,15}", row["Hash Size"]):
         raise ValueError(f'expected a number of rows, not "{row["Hash Size"][:30]}"')
     factor = row["Cache Load Factor"]
-    if factor != "None" and not re.fullmatch(r"\d{1,3}(\.\d{1,20})?(e-\d{1,3})?", factor):
+    if factor != "None" and not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,20})?(e-[0-9]{1,3})?", factor):
         raise ValueError(f'expected a load factor, not "{factor[:30]}"')
     return PrintedTable(
         line=number,
@@ -176,11 +176,11 @@ def _table(number: int, row: dict[str, str]) -> PrintedTable:
 
 def _ranks(text: str) -> tuple[int, ...]:
     """``"0-3"`` or ``"1,1,7"``: the ranks of the shards in rising order."""
-    if found := re.fullmatch(r"(\d{1,7})-(\d{1,7})", text):
+    if found := re.fullmatch(r"([0-9]{1,7})-([0-9]{1,7})", text):
         first, last = int(found[1]), int(found[2])
         if first < last < first + _MOST_RANKS_OF_TABLE:
             return tuple(range(first, last + 1))
-    elif re.fullmatch(r"\d{1,7}(,\d{1,7})*", text):
+    elif re.fullmatch(r"[0-9]{1,7}(,[0-9]{1,7})*", text):
         return tuple(sorted(int(word) for word in text.split(",")))
     raise ValueError(f'expected ranks such as 3, 0-7 or 1,1,7, not "{text[:30]}"')
 
@@ -188,7 +188,7 @@ def _ranks(text: str) -> tuple[int, ...]:
 def _shared(lines: list[tuple[int, str]], name: str) -> float | None:
     """Return the HBM that the line after a heading has; ``None`` if it is not printed."""
     for (_, line), (_, after) in pairwise(lines):
-        if line == name and (found := re.match(r"HBM: (\d{1,9}(?:\.\d{1,9})?) GB", after)):
+        if line == name and (found := re.match(r"HBM: ([0-9]{1,9}(?:\.[0-9]{1,9})?) GB", after)):
             return float(found[1])
     return None
 

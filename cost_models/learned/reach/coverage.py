@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cost_models.text.number_text import counted
+from cost_models.text.read_number import whole_number
 
 #: A mean of this many errors is known to 18 % of itself: two models that differ by half can be distinguished.
 LEAST_HELD_OUT = 30
@@ -161,7 +162,7 @@ def held_out_groups(document: Mapping[str, Any], kind: str, by: str) -> list[Map
 def _leading_number(group: str) -> int:
     """Return 4 of ``"4 ranks"``; 1 of a name that no fit of ours wrote."""
     number = group.partition(" ")[0]
-    return max(int(number), 1) if number.isdecimal() and len(number) < 10 else 1
+    return max(whole_number(number) or 1, 1)
 
 
 def _least(share: float) -> int:

@@ -30,9 +30,11 @@ from cost_models.text.launcher_lines import LogLine, log_lines
 _STARTING = re.compile(r"Collective test starting:\s*(\S+)")
 _PROGRAM = re.compile(r"(?<![\w-])(\w+)_perf(?:_mpi)?(?![\w.])")
 _THREADS = re.compile(r"#\s*nThread\b")
-_RANK = re.compile(r"#\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s*(.*)")
+_RANK = re.compile(
+    r"#\s*Rank\s+([0-9]{1,9})\s+(?:Group\s+[0-9]+\s+)?Pid\s+[0-9]+\s+on\s+(\S+)\s+device\s+[0-9]+\s+\[[^\]]*\]\s*(.*)"
+)
 _VERSION = re.compile(r"((?:nccl|rccl)-tests)(?:: Version| version)\s+(\S+)")
-_MEASURED = re.compile(r"(\d{1,20})\s+(\d{1,20})\s+([a-z][a-z0-9_]{2,12})\s+(\S.*)")
+_MEASURED = re.compile(r"([0-9]{1,20})\s+([0-9]{1,20})\s+([a-z][a-z0-9_]{2,12})\s+(\S.*)")
 _REDOPS = frozenset({"sum", "prod", "max", "min", "avg", "all", "mulsum", "none"})
 _COLUMNS_OF_A_WAY = 4  # time, algbw, busbw, #wrong
 _NOT_RUN = "N/A"
@@ -133,7 +135,9 @@ def _parsed(found: re.Match[str], reports_deviation: bool) -> tuple[TableLine, t
     """Return what a measured line says; raises ``ValueError`` with the reason if it is none that can be used."""
     words = found[4].split()
     redop = words.pop(0) if words[0] in _REDOPS else None
-    root = int(words.pop(0)) if len(words) % _COLUMNS_OF_A_WAY == 1 and re.fullmatch(r"-?\d{1,6}", words[0]) else None
+    root = (
+        int(words.pop(0)) if len(words) % _COLUMNS_OF_A_WAY == 1 and re.fullmatch(r"-?[0-9]{1,6}", words[0]) else None
+    )
     if len(words) not in (_COLUMNS_OF_A_WAY, 2 * _COLUMNS_OF_A_WAY):
         raise ValueError("expected size, count, type, and once or twice time, algbw, busbw and #wrong: it was cut")
     ways = []
@@ -167,6 +171,6 @@ def _parsed(found: re.Match[str], reports_deviation: bool) -> tuple[TableLine, t
 
 def _number(word: str, what: str) -> float:
     """A number >= 0 that a column can have."""
-    if not re.fullmatch(r"\d{1,15}(?:\.\d{0,9})?(?:[eE][+-]?\d{1,3})?", word):
+    if not re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{0,9})?(?:[eE][+-]?[0-9]{1,3})?", word):
         raise ValueError(f'expected a number as {what}, not "{cell_text(word)[:20]}"')
     return float(word)

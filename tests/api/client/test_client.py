@@ -249,8 +249,8 @@ def test_passing_trouble_is_tried_again(failure: Answer) -> None:
 
 def test_retry_after_is_honoured_and_capped() -> None:
     date = email.utils.formatdate(time.time() + 10, usegmt=True)
-    waits = ("7", "3600", date, "soon")
-    script = Script(*[httpx.Response(503, headers={"Retry-After": wait}) for wait in waits], plan_answer())
+    waits: tuple[str | bytes, ...] = ("7", "3600", date, b"\xb2")  # a power of two is no number of seconds
+    script = Script(*[httpx.Response(503, headers=[("Retry-After", wait)]) for wait in waits], plan_answer())
     assert script.client(attempts=5).get_plan(DIGEST).digest == DIGEST
     assert script.sleeps[:2] == [7.0, 20.0]
     assert 8.0 <= script.sleeps[2] <= 10.0

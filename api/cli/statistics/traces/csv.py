@@ -3,7 +3,9 @@
 A cell has one id, several with spaces or another separator between them, or none.
 """
 
+import contextlib
 import csv
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,9 +15,12 @@ import numpy as np
 from api.cli.errors import BadInput
 from api.cli.statistics.traces.base import Piece, TraceOptions, chosen_columns
 from cost_models.arrays import Ints
+from cost_models.text.read_number import whole_number
 
 _MAX_CELL = 16_000_000
 _QUOTED = 30
+#: numpy reads digits of all scripts, and underscores between them (of two ids, or of an id and a version)
+_NOT_OF_IDS = re.compile(r"[^0-9+\-\s]")
 _WAY_OUT = "choose the columns of ids with --table COLUMN, or say what is between the ids of a cell with --separator"
 
 
@@ -49,15 +54,16 @@ def read_csv(path: Path, samples_per_piece: int, options: TraceOptions) -> Itera
 def _ids(path: Path, first_line: int, name: str, cells: list[str], separator: str | None) -> Ints:
     if separator is not None:
         cells = [cell.replace(separator, " ") for cell in cells]
-    try:
-        return np.array(" ".join(cells).split(), dtype=np.int64)
-    except (ValueError, OverflowError):
-        for offset, cell in enumerate(cells):
-            for word in cell.split():
-                if not _is_id(word):
-                    where = f"{path}, line {first_line + offset}, column {name}"
-                    raise BadInput(f"{where}: {_quoted(word)} is not a whole number; {_WAY_OUT}") from None
-        raise
+    text = " ".join(cells)
+    if _NOT_OF_IDS.search(text) is None:
+        with contextlib.suppress(ValueError, OverflowError):
+            return np.array(text.split(), dtype=np.int64)
+    for offset, cell in enumerate(cells):
+        for word in cell.split():
+            if not _is_id(word):
+                where = f"{path}, line {first_line + offset}, column {name}"
+                raise BadInput(f"{where}: {_quoted(word)} is not a whole number; {_WAY_OUT}")
+    return np.array(text.split(), dtype=np.int64)
 
 
 def _quoted(word: str) -> str:
@@ -65,7 +71,5 @@ def _quoted(word: str) -> str:
 
 
 def _is_id(word: str) -> bool:
-    try:
-        return -(2**63) <= int(word) < 2**63
-    except ValueError:
-        return False
+    number = whole_number(word)
+    return number is not None and -(2**63) <= number < 2**63

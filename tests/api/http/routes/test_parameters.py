@@ -1,5 +1,8 @@
 """What is wrong with a parameter of an address, and the way out, in words."""
 
+import re
+from typing import Any
+
 import pytest
 
 from tests.support.service.live import Live
@@ -30,3 +33,26 @@ def test_the_way_out_is_reported(live: Live, method: str, url: str, pointer: str
     assert issue["pointer"].endswith(pointer)
     assert issue["hint"].startswith(hint)
     assert "pattern" not in issue["message"]
+
+
+@pytest.mark.parametrize("text", ["1_0", "\uff11", "%201", "nan", "inf", "1e400"])
+def test_only_what_people_write_as_a_number_is_one(live: Live, text: str) -> None:
+    """Every whole and every decimal number of a query, whatever the route."""
+    document = live.get("/openapi.json").json()
+    asked = [
+        (method.upper(), path, parameter["name"])
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        for parameter in operation.get("parameters", ())
+        if parameter["in"] == "query" and {"integer", "number"} & _types(parameter["schema"])
+    ]
+    assert len(asked) > 10
+    for method, path, name in asked:
+        address = re.sub(r"\{[^}]*digest\}", "sha256:" + "0" * 64, path)
+        address = re.sub(r"\{[^}]*\}", "x", address)
+        problem = live.request(method, f"{address}?{name}={text}", json={}).json()
+        assert [issue["pointer"] for issue in problem["errors"] if issue["pointer"].endswith(f"/{name}")], (path, name)
+
+
+def _types(schema: dict[str, Any]) -> set[str]:
+    return {str(one.get("type")) for one in (schema, *schema.get("anyOf", ()))}

@@ -41,6 +41,9 @@ def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ran
         reasons.append(f"{table['sharding_type']} of an EmbeddingCollection is not supported by TorchRec")
     if table["compute_kernel"] not in kernels:
         reasons.append(f"{table['sharding_type']} needs the kernel {' or '.join(sorted(kernels))}")
+    is_stored_by_columns = (table["compute_kernel"], table["sharding_type"]) == ("key_value", "column_wise")
+    if is_stored_by_columns and len({s["rank"] for s in table["shards"]}) < len(table["shards"]):
+        reasons.append("two column pieces of a key_value table on one rank share the cache of one of them")
     if any(s["rank"] >= world_size for s in table["shards"]):
         return [*reasons, f"a rank is not one of {world_size}"]
     return reasons + rule(table["shards"], live, world_size, ranks_per_host)

@@ -7,8 +7,10 @@ ids and optimizer (``group_tables``). An operator has one cache for all of its c
   cached shard, where ``rows`` are those of all cached shards, and ``share`` is the mean of the tables' cached shares,
   weighted by the rows of whole tables. Beside the slots lie 4 bytes per row (which table it belongs to), 16 bytes per
   slot (tag, and time of last use), and 4 more per slot if a pipeline fetches rows ahead (locks).
-- ``key_value``: ``S = max(1, floor(share x rows / 32))`` sets, without the bytes per row. Host memory holds two
-  buffers of evicted rows as large as the cache, 12 bytes per slot and buffer, and RocksDB's write buffers.
+- ``key_value``: ``S = max(1, min(floor(share x block / 32), floor(0.2 x rows / 32)))`` sets, without the bytes per row.
+  The launcher states the first number, of one table's full row block, as ``max_l1_cache_size``, which bounds the cache
+  of the whole operator. TorchRec compares it: tables of one operator have the same. Host memory holds two buffers of
+  evicted rows as large as the cache, 12 bytes per slot and buffer, and RocksDB's write buffers.
 
 While rows are fetched ahead, and for ``key_value`` always, TorchRec itself keeps shards of other row widths apart. Else
 the plan does: tables whose caches must not be shared have different ``cache_reserved_bytes``, which TorchRec compares
@@ -84,13 +86,19 @@ def _slot_columns(problem: Problem, work: ShardWork, table: Ints) -> Ints:
 
 
 def _key_value_sets(share: Floats, block_rows: Floats | Ints, stored_rows: Floats | Ints) -> Floats:
-    """Return the sets of ``key_value`` caches.
+    """Return the sets of ``key_value`` caches; ``block_rows`` are those of one table's full row block.
 
-    TorchRec gives each ``MAX_KEY_VALUE_SHARE`` of its rows, and at most the bytes that a plan allows
-    (``max_l1_cache_size``), which are those of a full row block.
+    TorchRec gives an operator ``MAX_KEY_VALUE_SHARE`` of its rows, and at most the bytes that a plan allows a table of
+    it (``max_l1_cache_size``).
     """
     most = np.floor(np.maximum(share, MAX_KEY_VALUE_SHARE) * stored_rows / SLOTS_PER_SET)
-    sets: Floats = np.minimum(np.floor(share * block_rows / SLOTS_PER_SET), most)
+    sets: Floats = np.minimum(_allowed_sets(share, block_rows), most)
+    return sets
+
+
+def _allowed_sets(share: Floats, block_rows: Floats | Ints) -> Floats:
+    """Return the sets that the launcher's ``max_l1_cache_size`` of a table has room for."""
+    sets: Floats = np.maximum(np.floor(share * block_rows / SLOTS_PER_SET), 1.0)
     return sets
 
 
@@ -138,17 +146,20 @@ def placed_cache_bytes(
     count = int(operator.max(initial=-1)) + 1
     first = np.unique(operator, return_index=True)[1]
     one = work.take(kind[first])  # a shard of each operator
-    rows, blocks, whole = (
+    rows, whole = (
         np.bincount(operator, weights=column[kind].astype(np.float64), minlength=count)
-        for column in (stored_rows, work.shard_rows, work.table_rows)
+        for column in (stored_rows, work.table_rows)
     )
+    blocks: Floats | Ints = one.shard_rows
+    if not RUNTIMES[problem.runtime].shares_operators:  # pieces of a table have one cache, of their rows together
+        blocks = np.bincount(operator, weights=work.shard_rows[kind].astype(np.float64), minlength=count)
     shares = np.nan_to_num(work.cache_load_factor[kind], nan=0.0)  # a plan from anywhere may lack one
     share = np.bincount(operator, weights=shares * work.table_rows[kind], minlength=count) / whole
     columns = np.zeros(count)
     np.maximum.at(columns, operator, work.shard_columns[kind].astype(np.float64))
     sets = np.where(
         one.kernel == Kernel.KEY_VALUE,
-        _key_value_sets(share, blocks, rows),
+        _key_value_sets(shares[first], blocks, rows),
         (np.floor(rows * share) + SLOTS_PER_SET - 1) // SLOTS_PER_SET,
     )
     slots = np.maximum(sets, 1) * SLOTS_PER_SET
@@ -189,6 +200,11 @@ def _operators(problem: Problem, work: ShardWork, table: Ints, reserved_bytes: F
         work.element_bytes,
         np.where(by_width, work.shard_columns, -1),
         np.nan_to_num(reserved_bytes, nan=-1.0),
+        np.where(
+            work.kernel == Kernel.KEY_VALUE,
+            _allowed_sets(np.nan_to_num(work.cache_load_factor, nan=0.0), work.shard_rows),
+            -1.0,
+        ),
     )
     return _numbered(rank, *(column[kind] for column in of_kind))
 

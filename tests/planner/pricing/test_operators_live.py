@@ -163,11 +163,39 @@ def test_a_plan_takes_the_bytes_of_its_operators(
 
 def without_reserved_bytes(placement: Placement) -> Placement:
     """The same plan as from a launcher that leaves all grouping to TorchRec."""
-    tables = (
-        placed if placed.compute_kernel is Kernel.KEY_VALUE else replace(placed, cache_reserved_bytes=None)
-        for placed in placement.tables
+    return replace(placement, tables=tuple(replace(placed, cache_reserved_bytes=None) for placed in placement.tables))
+
+
+@pytest.mark.parametrize("shares", [(0.1, 0.1), (0.1, 0.05), (0.2, 0.2)])
+@pytest.mark.parametrize("sizes", [(6400, 6400), (6400, 6420), (6400, 12800), (20, 20)])
+def test_tables_on_drives_share_what_one_of_them_is_allowed(
+    sizes: tuple[int, int], shares: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TorchRec makes one operator of tables whose caches are bounded alike, and bounds the operator by one of them."""
+    problem = make_problem(
+        *(
+            make_table(
+                f"t{index}",
+                rows,
+                64,
+                module_path="bags",
+                optimizer="rowwise_adagrad",
+                constraints=TableConstraints(
+                    compute_kernels=frozenset({Kernel.KEY_VALUE}),
+                    sharding_types=frozenset({Scheme.TABLE_WISE}),
+                    cache_load_factors=(share,),
+                    ranks=frozenset({0}),
+                ),
+            )
+            for index, (rows, share) in enumerate(zip(sizes, shares, strict=True))
+        ),
+        cluster=make_cluster(1, 2, **SSD),
     )
-    return replace(placement, tables=tuple(tables))
+    shared = without_reserved_bytes(random_placement(np.random.default_rng(0), problem))
+    document, found = operators(problem, shared, monkeypatch)
+    alike = len({max(int(share * rows / 32), 1) for rows, share in zip(sizes, shares, strict=True)}) == 1
+    assert len([operator for operator in found if operator.kernel == "key_value"]) == (1 if alike else 2)
+    assert_equal_bytes(problem, document, found)
 
 
 def test_tables_that_nothing_keeps_apart_share_a_cache_as_wide_as_the_widest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,6 +61,7 @@ def _operators(job: Job, shards: list[Shard]) -> Iterator[tuple[int, list[Shard]
             key = (
                 *(shard.rank, table.module_path, shard.scheme, shard.kernel, shard.e, table.pooling),
                 *(table.is_weighted, table.optimizer, shard.reserved, shard.columns if by_width else None),
+                max(math.floor((shard.cached or 0.0) * shard.rows / 32), 1) if shard.kernel == "key_value" else None,
             )
         groups[key].append(shard)
     for key, group in groups.items():
@@ -75,7 +76,9 @@ def _cache_lines(job: Job, group: list[Shard]) -> Lines:
     whole = sum(one.table.num_rows for one in group)
     c = sum((one.cached or 0.0) * one.table.num_rows for one in group) / whole
     if first.kernel == "key_value":
-        sets = min(math.floor(c * blocks / 32), math.floor(max(c, 0.2) * rows / 32))
+        if job.runtime in ("torchrec", "torcheasyrec"):  # one table's bound is the operator's
+            c, blocks = first.cached or 0.0, first.rows
+        sets = min(max(1, math.floor(c * blocks / 32)), math.floor(max(c, 0.2) * rows / 32))
     else:
         sets = math.ceil(math.floor(c * rows) / 32)
     slots = 32 * max(1, sets)

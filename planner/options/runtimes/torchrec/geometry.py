@@ -20,6 +20,7 @@ from planner.errors import Issue
 #: Widest shard: GPU kernels of earlier releases returned zeros for wider rows (TorchRec issue 3673).
 MAX_SHARD_COLUMNS = 1024
 _ROWS_ANYWHERE = (Kernel.FUSED, Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
+_CACHED = (Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE)
 #: Kernels by scheme.
 _KERNELS = {
     Scheme.DATA_PARALLEL: (Kernel.DENSE,),
@@ -48,7 +49,24 @@ def check_placement(problem: Problem, placement: Placement) -> list[Issue]:
                 Issue(code=code, pointer=f"/tables/{index}", message=f'table "{placed.name}": {message}', hint=hint)
                 for code, message, hint in _table_issues(problem, tables[placed.name], placed, placement, sizes)
             ]
-    return [*issues, *_mixed_mean_modules(problem, placement)]
+    return [*issues, *_reserved_bytes(problem, placement), *_mixed_mean_modules(problem, placement)]
+
+
+def _reserved_bytes(problem: Problem, placement: Placement) -> Iterator[Issue]:
+    """Yield an issue per table whose cache is to leave as many bytes free as an accelerator of its shards has."""
+    for index, placed in enumerate(placement.tables):
+        reserved = placed.cache_reserved_bytes
+        if reserved is None or placed.compute_kernel not in _CACHED:
+            continue
+        least = min(problem.cluster.tier_bytes(rank, Tier.HBM) for rank in set(placed.shards.rank.tolist()))
+        if reserved >= least:
+            yield Issue(
+                code="cache-reserved",
+                pointer=f"/tables/{index}/cache_reserved_bytes",
+                message=f'table "{placed.name}": {reserved:g} reserved bytes leave nothing of the {least:g} of an'
+                " accelerator for its cache",
+                hint="use less than the memory of an accelerator, or leave cache_reserved_bytes out",
+            )
 
 
 def _broken_sizes(placement: Placement) -> list[tuple[bool, bool, bool]]:
@@ -103,6 +121,12 @@ def _table_issues(
         )
     elif kernel is Kernel.KEY_VALUE and table.optimizer.name not in ("none", "rowwise_adagrad"):
         yield "kernel", f"key_value does not train with {table.optimizer.name} here", "use rowwise_adagrad"
+    if kernel is Kernel.KEY_VALUE and scheme is Scheme.COLUMN_WISE and len(np.unique(shards.rank)) < len(shards):
+        yield (
+            "key-value-pieces",
+            "two column pieces of a key_value table on one rank share the cache of one of them",
+            "put its pieces on different ranks, or use another scheme or kernel",
+        )
     if scheme is Scheme.GRID_SHARD and table.pooling == "mean":
         yield "mean-grid", "grid_shard of a MEAN table adds the means of partial bags", "use another scheme"
     if table.pooling == "none" and scheme in (Scheme.TABLE_ROW_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD):

@@ -72,11 +72,9 @@ class SpecState:
         fields = ("/hardware/num_hosts", "/hardware/ranks_per_host")
         return fields if self.spec.hardware.ranks_per_host is not None else (*fields, "/hardware/profile")
 
-    def table_name(self, pointer: str) -> str:
-        """Return the name of a table that no other has."""
-        name = self.originals.table_names[int(pointer.rsplit("/", 1)[1])]
-        assert name is not None
-        return name
+    def table_name(self, pointer: str, table: TableSpec) -> str:
+        """Return the name of a table that no other has; its own if the path of its module cannot be read."""
+        return self.originals.table_names[int(pointer.rsplit("/", 1)[1])] or table.name
 
     def written_tables(self) -> Iterator[tuple[str, TableSpec]]:
         """Yield the pointer of each table, and the table as the spec has it."""

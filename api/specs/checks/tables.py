@@ -32,11 +32,11 @@ def _check_name(state: SpecState, table: TableSpec, where: str, issues: IssueCol
     if reason := runtime.name_issue(table.name):
         message = f"the runtime {runtime.name} has no table {quoted(table.name)}: the name {reason}"
         issues.report(f"{where}/name", message, "name the table otherwise", reads=("/runtime",))
-    elif reason := runtime.name_issue(state.table_name(where)):
+    elif reason := runtime.name_issue(in_plan := state.table_name(where, table)):
         issues.report(
             f"{where}/module_path",
             f"several modules have a table {quoted(table.name)}, so that a plan calls this table"
-            f" {quoted(state.table_name(where))}, and the runtime {runtime.name} has no such table: the path {reason}",
+            f" {quoted(in_plan)}, and the runtime {runtime.name} has no such table: the path {reason}",
             "give the tables different names, or a path without a dot",
             reads=("/runtime", f"{where}/name"),
         )

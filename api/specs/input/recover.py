@@ -94,7 +94,7 @@ class _Rest:
         broken: list[str] = []
         cuts: set[Path] = set()
         for detail in details:
-            cut = _cut(detail["loc"], with_surroundings=with_surroundings)
+            cut = _cut(self._standing(detail["loc"]), with_surroundings=with_surroundings)
             broken += self._report(detail, cut)
             cuts.add(cut)
         for where in broken:  # once all of the errors are reported, none of which follows from another one
@@ -139,6 +139,16 @@ class _Rest:
         for part in path:
             place = place[part]
         return place
+
+    def _standing(self, location: Path) -> Path:
+        """Return the part of a location that stands in the document: ends may name a form that a value lacks."""
+        place: Any = self._content
+        for depth, part in enumerate(location):
+            is_there = part in place if isinstance(place, dict) else isinstance(place, list) and isinstance(part, int)
+            if not is_there:
+                return location[:depth]
+            place = place[part]
+        return location
 
     def _as_sent(self, path: Path) -> Path:
         """Return where a value stood in the document as it was sent."""

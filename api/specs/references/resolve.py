@@ -87,7 +87,9 @@ def _planned_job(state: SpecState, issues: IssueCollector) -> PlannedJob | None:
         return None
     ranks_per_host = state.spec.hardware.ranks_per_host or state.hardware.ranks_per_host
     world_size = state.spec.hardware.num_hosts * ranks_per_host
-    tables = [table.model_copy(update={"name": state.table_name(where)}) for where, table in state.written_tables()]
+    tables = [
+        table.model_copy(update={"name": state.table_name(where, table)}) for where, table in state.written_tables()
+    ]
     return PlannedJob(
         tables=tables,
         world_size=world_size,

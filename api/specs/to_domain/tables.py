@@ -38,7 +38,7 @@ def tables_of(state: SpecState, issues: IssueCollector) -> dict[str, Table]:
     for where, written in state.written_tables():
         access = None if written.access is None else _access(written, written.access, where, issues)
         ids = _ids(written.access, where, issues)
-        table = _table_of(state.table_name(where), written, access, ids) if issues.is_sound(where) else None
+        table = _table_of(state.table_name(where, written), written, access, ids) if issues.is_sound(where) else None
         if is_runtime_known and (table is None or not _runs(table, runtime)):
             _check_runtime(written, runtime, where, issues)
         if table is not None and issues.is_sound(where):

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.http.auth.principal import caller_of, name_of_caller
 from api.http.auth.scopes import is_open
-from api.http.middleware.problem_response import refuse
+from api.http.protocol.problem_response import refuse
 from api.services.errors import ApiError
 
 #: Callers that are remembered; of more, those that have been silent for the longest are forgotten.

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.http.auth.principal import name_of_caller
 from api.http.middleware.body_budget import BodyBudget, HeldBody
 from api.http.middleware.decompression import ENCODINGS, Inflater, RejectedBody
-from api.http.middleware.problem_response import refuse
+from api.http.protocol.problem_response import refuse
 from cost_models.text.read_number import whole_number
 
 #: Of a body that comes no faster, somebody sends a byte now and then to keep a connection busy.

@@ -7,7 +7,7 @@ import secrets
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from api.http.middleware.problem_response import closing_problem
+from api.http.protocol.problem_response import closing_problem
 from api.observability.request_id import HEADER
 from api.schemas.error_kinds import ERROR_KINDS
 

@@ -2,7 +2,7 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.http.middleware.problem_response import refuse
+from api.http.protocol.problem_response import refuse
 
 _NUL = b"%00"
 

@@ -1,4 +1,4 @@
-"""Refusals by middlewares: a problem document, sent before anything reads the body."""
+"""Refusals in front of the routes: a problem document, sent before anything reads the body."""
 
 from collections.abc import Mapping
 

@@ -16,7 +16,7 @@ from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.hints import with_solved_hints
 from planner.diagnosis.trial_solves import Attempts, attempt_limits
 from planner.domain.plan.movement import PreviousPlan
-from planner.domain.plan.plan import Assumption, Plan, PlanResult
+from planner.domain.plan.plan import Assumption, PlanResult
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.options.host_memory_fallback import (
     allow_host_memory,
@@ -24,16 +24,11 @@ from planner.options.host_memory_fallback import (
     spilled_kernels,
     with_kernels_of,
 )
-from planner.orchestration.finish_plan import (
-    OnResult,
-    SolveContext,
-    broken_limits,
-    charged_seconds,
-    result_of,
-    within_bound,
-)
+from planner.orchestration.finish_plan import SolveContext, result_of, within_bound
+from planner.orchestration.incumbents import IncumbentReporter, OnResult
+from planner.orchestration.limits.own_time import StepsToTry, broken_limits, with_limits
 from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
-from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow, with_limits
+from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
 from planner.orchestration.previous_plan import (
     allow_previous_piece_widths,
@@ -43,15 +38,19 @@ from planner.orchestration.previous_plan import (
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
 from planner.orchestration.solve_compatible_sets import BYTES_MOVED, solve_compatible_sets
+from planner.pricing.price_options import prune
 from planner.pricing.serving import REQUEST_RATE, within_rate
 from planner.solver.machine import no_collection
 from planner.solver.partitioners.base import Partitioner, SolveLimits
+from planner.solver.partitioners.exact.columns import num_placements
+from planner.solver.partitioners.exact.cp_sat import MAX_PLACEMENTS, CpSat
 from planner.solver.partitioners.kernels.warm_up import load_constructions
-from planner.solver.problem import Reason
+from planner.solver.problem import Reason, SolverProblem
 
 _OF_THE_USER = (BYTES_MOVED, REQUEST_RATE)  # no more memory and no wider constraint mends these
+_CLOCK = "time"
+_ALL_LISTED = (None, "listed_cuts")  # what a search is limited by that has proven to find nothing in the listed cuts
 _LEAST_LEFT = 0.25  # of the time limit, for every search after the first
-_STEPS = (1.0, 1.5, 2.0, 4.0, 8.0)  # times the shortest step, that tiers may be busy for
 
 
 @no_collection()
@@ -186,28 +185,57 @@ def _solve(
         began_seconds=began_seconds,
         previous_state=previous_state,
     )
-    best: list[Plan] = []  # of the streamed plans, each of which leaves every tier time
-
-    def report(found: PlanResult) -> None:
-        if found.plan is not None and (not best or charged_seconds(found.plan) < charged_seconds(best[0])):
-            best[:] = [found.plan]
-        if on_result is not None:
-            on_result(found)
-
-    passed_on = None if on_result is None else report
-    result = within_rate(solve_compatible_sets(context, priced, partitioner, passed_on))
-    if result.plan is None or not any(overloaded(result.plan.evaluation)):
+    reporter = IncumbentReporter(context, on_result)
+    result = solve_compatible_sets(context, priced, partitioner, reporter)
+    if result.plan is None or not any(broken_limits(result.plan.evaluation)):
         return result
-    shortest = shortest_step(problem, result.lower_bound_seconds)
-    for times in _STEPS:
-        limited = with_limits(priced, problem, families, step_seconds=times * shortest)
-        context = replace(context, limits=_extended(limits, began_seconds))
-        found = solve_compatible_sets(context, limited, partitioner, passed_on)
-        if found.plan is not None and not any(broken_limits(found.plan.evaluation)):
-            return result_of(within_bound(found.plan, result.lower_bound_seconds, limits.relative_gap))
-    if best:  # found on the way to a plan that is too fast for a tier
-        return result_of(within_bound(best[0], result.lower_bound_seconds, limits.relative_gap))
-    return tier_too_slow(result.plan.evaluation, result.lower_bound_seconds)
+    return _within_limits(context, priced, result, partitioner, reporter)
+
+
+def _within_limits(
+    context: SolveContext,
+    priced: SolverProblem,
+    fastest: PlanResult,
+    partitioner: Partitioner,
+    reporter: IncumbentReporter,
+) -> PlanResult:
+    """Search for a plan that leaves tiers time and sustains the rate, which the ``fastest`` does not.
+
+    Searches that met such plans on the way to faster ones have left the best of them with the reporter.
+    """
+    assert fastest.plan is not None
+    rated = within_rate(fastest)
+    if rated.reason is Reason.INFEASIBLE:
+        return rated
+    limits, problem = context.limits, context.problem
+    reporter.fix_bound()
+    is_cut_by_clock = fastest.limit == _CLOCK
+
+    def search(searching: Partitioner, step_seconds: float | None) -> PlanResult:
+        nonlocal is_cut_by_clock
+        within = replace(context, limits=_extended(limits, context.began_seconds))
+        limited = with_limits(priced, problem, step_seconds=step_seconds)
+        found = solve_compatible_sets(within, limited, searching, reporter)
+        is_cut_by_clock = is_cut_by_clock or found.limit == _CLOCK
+        return found
+
+    is_settled = False
+    if priced.shape_busy_seconds is not None and num_placements(prune(priced)) <= MAX_PLACEMENTS:
+        exact = search(CpSat(), None)
+        # It knows nothing of moves: a plan that moves less may be better, or the only one within a budget.
+        is_settled = exact.limit in _ALL_LISTED if exact.plan is None else priced.move is None
+    steps = StepsToTry(priced, shortest_step(problem, fastest.lower_bound_seconds), fastest.plan.evaluation)
+    while not is_settled:
+        found = search(partitioner, steps.step_seconds).plan
+        keeps = found is not None and not any(broken_limits(found.evaluation))
+        is_settled = keeps or not steps.learn(None if found is None else found.evaluation)
+    if reporter.best is not None:
+        limit = "tier_bandwidth" if any(overloaded(fastest.plan.evaluation)) else REQUEST_RATE
+        best = reporter.finished_best(_CLOCK if is_cut_by_clock else limit)
+        return result_of(within_bound(best, fastest.lower_bound_seconds, limits.relative_gap))
+    if any(overloaded(fastest.plan.evaluation)):
+        return tier_too_slow(fastest.plan.evaluation, fastest.lower_bound_seconds)
+    return rated
 
 
 def _diagnosed(result: PlanResult, problem: Problem, cost_model: CostModel, limits: SolveLimits) -> PlanResult:

@@ -19,7 +19,7 @@ from planner.domain.plan.plan import Shortfall
 from planner.domain.problem.problem import Problem
 from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import Families
-from planner.orchestration.finish_plan import broken_limits
+from planner.orchestration.limits.own_time import broken_limits
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
 from planner.orchestration.placement.to_placement import to_placement

@@ -4,37 +4,30 @@ What :mod:`planner.verification.verify` rejects, or what costs or moves other th
 never a plan.
 """
 
-import itertools
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from cost_models.protocol import CostModel
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
-from planner.domain.plan.plan import Assumption, Evaluation, Plan, PlanResult
+from planner.domain.plan.plan import Assumption, Plan, PlanResult
 from planner.domain.problem.problem import Problem
-from planner.errors import Issue, SolverDefect
+from planner.errors import SolverDefect
 from planner.options.enumerate import Families
-from planner.orchestration.limits.tier_bandwidth import overloaded
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import PreviousPlanState, movement_of
-from planner.pricing.serving import latency_without_shards, overrun
+from planner.pricing.serving import latency_without_shards
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
 from planner.solver.movement import moved_bytes
-from planner.solver.partitioners.base import RESOLUTION, Incumbent, SolveLimits
+from planner.solver.partitioners.base import RESOLUTION, SolveLimits
 from planner.solver.partitioners.valid_start import within_move_budget
 from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 from planner.verification.evaluate_placement import score
 from planner.verification.provenance import used_assumptions, versions
 from planner.verification.verify import verify
 
-OnResult = Callable[[PlanResult], None]
-
 _AGREEMENT = 1e-9  # relative difference allowed between the search's arithmetic and the score's
-_WORTH_REPORTING = 1e-3  # relative improvement of an incumbent that is streamed out
 _CLOCK = "time"
-_REST = 6.0  # times as long as an incumbent took to verify, until the next one is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +41,6 @@ class SolveContext:
     assumptions: tuple[Assumption, ...]
     began_seconds: float  # monotonic clock
     previous_state: PreviousPlanState | None  # what is known of the plan that runs already
-
-
-def broken_limits(evaluation: Evaluation) -> Iterator[Issue]:
-    """Yield what keeps a legal plan from being an answer: tiers that are too slow for it, requests that come too fast.
-
-    Searches need not know of these. Incumbents and final plans are asked alike.
-    """
-    return itertools.chain(overloaded(evaluation), overrun(evaluation))
 
 
 def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, bound: float) -> Plan:
@@ -78,7 +63,7 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
     if bound > found * (1 + agreement):
         raise SolverDefect(f"the lower bound {bound} s exceeds a plan of {found} s")
     bound = min(bound, found)
-    gap = _relative_gap(found, bound)
+    gap = relative_gap_of(found, bound)
     ended = time.monotonic()
     found_at = ended if outcome.found_at_seconds is None else outcome.found_at_seconds
     close_enough = gap is not None and gap <= context.limits.relative_gap + RESOLUTION
@@ -131,7 +116,7 @@ def _movement(
     return counted
 
 
-def _relative_gap(found_seconds: float, bound_seconds: float) -> float | None:
+def relative_gap_of(found_seconds: float, bound_seconds: float) -> float | None:
     """Return how far a plan may be from the best one; ``None`` where nothing is known."""
     if bound_seconds > 0:
         return found_seconds / bound_seconds - 1
@@ -142,10 +127,10 @@ def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
     """Return a plan that was found in a part of what is legal, compared with a bound over all of it."""
     found = finished.evaluation.objective_seconds
     bound = min(bound, found)
-    gap = _relative_gap(found, bound)
+    gap = relative_gap_of(found, bound)
     if gap is not None and gap <= relative_gap + RESOLUTION:
         return replace(finished, lower_bound_seconds=bound, relative_gap=gap)
-    detail = "found where no tier is busy for longer than a step takes; the bound is over all legal cuts"
+    detail = "found among the plans that leave tiers time and sustain the rate; the bound is over all legal cuts"
     limit = finished.limit or "tier_bandwidth"
     return replace(
         finished, lower_bound_seconds=bound, relative_gap=gap, reason=Reason.FEASIBLE, limit=limit, detail=detail
@@ -166,53 +151,3 @@ def result_of(finished: Plan) -> PlanResult:
         detail=finished.detail,
         lower_bound_seconds=finished.lower_bound_seconds,
     )
-
-
-class IncumbentReporter:
-    """Streams verified plans out of a running search."""
-
-    def __init__(self, context: SolveContext, bound: float, on_result: OnResult | None) -> None:
-        self._context, self.bound, self._on_result = context, bound, on_result
-        #: what it took to finish a plan, the longest time: what is found at the end must be finished, too
-        self.finish_seconds = 0.0
-        #: monotonic clock; what could not be finished by then is not reported: the search ends, and its best plan is
-        self.until_seconds = float("inf")
-        self._reported_seconds = float("inf")
-        self._last: Plan | None = None
-        self._rest_until_seconds = 0.0  # monotonic clock
-
-    def report(self, family_set: SolverProblem, found: Incumbent) -> None:
-        """Finish a plan and pass it on, unless it is hardly better or finishing plans takes too much of the search."""
-        began = time.monotonic()
-        if (
-            self._on_result is None
-            or found.objective_seconds > self._reported_seconds * (1 - _WORTH_REPORTING)
-            or began < self._rest_until_seconds
-            or began + self.finish_seconds > self.until_seconds
-            or not within_move_budget(family_set, found.assignment)  # which exact searches know nothing of
-        ):
-            return
-        outcome = Outcome(
-            assignment=found.assignment,
-            reason=Reason.FEASIBLE,
-            detail="the search is still running",
-            partitioner=found.partitioner,
-        )
-        finished = finish(self._context, family_set, outcome, self.bound)
-        if not any(broken_limits(finished.evaluation)):
-            self._reported_seconds, self._last = found.objective_seconds, finished
-            self._on_result(result_of(finished))
-        now = time.monotonic()
-        self.finish_seconds = max(self.finish_seconds, now - began)
-        self._rest_until_seconds = now + _REST * (now - began)
-
-    def raise_bound(self, bound: float) -> None:
-        """Take a better bound over all plans, and pass the last plan on again with it."""
-        more, self.bound = bound - self.bound, max(bound, self.bound)
-        last = self._last
-        if self._on_result is None or last is None or more <= _WORTH_REPORTING * self.bound:
-            return
-        found = last.evaluation.objective_seconds
-        proven = min(last.lower_bound_seconds + more, found)
-        self._last = replace(last, lower_bound_seconds=proven, relative_gap=_relative_gap(found, proven))
-        self._on_result(result_of(self._last))

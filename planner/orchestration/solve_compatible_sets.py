@@ -13,13 +13,13 @@ import numpy as np
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.options.compatible_families import compatible_family_sets
-from planner.orchestration.finish_plan import IncumbentReporter, OnResult, SolveContext, finish, result_of
+from planner.orchestration.finish_plan import SolveContext, finish, result_of
+from planner.orchestration.incumbents import IncumbentReporter, with_nearer_rows
 from planner.orchestration.limits.shortfalls import no_plan, unmet, unpackable, unsatisfiable_modules
 from planner.orchestration.previous_plan import (
     warm_start_from,
     with_home_sites,
 )
-from planner.orchestration.refine.faster_tier import move_rows_to_faster_tier
 from planner.pricing.price_options import prune, restrict
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.bounds.chain import Bound, lower_bound, quick_bound
@@ -54,7 +54,7 @@ class _FamilySet:
 
 
 def solve_compatible_sets(
-    context: SolveContext, priced: SolverProblem, partitioner: Partitioner, on_result: OnResult | None
+    context: SolveContext, priced: SolverProblem, partitioner: Partitioner, reporter: IncumbentReporter
 ) -> PlanResult:
     """Find a first plan of every mode, bound them, and search those that may hold a better plan."""
     found = compatible_family_sets(context.problem, context.families)
@@ -63,7 +63,9 @@ def solve_compatible_sets(
     pruned = prune(priced)
     legal = [pruned if np.all(mask) else prune(restrict(priced, mask)) for mask in found.masks]
     legal = [family_set for family_set in legal if len(np.unique(family_set.family_table)) == family_set.num_tables]
-    reporter = IncumbentReporter(context, quick_bound(pruned) if legal else 0.0, on_result)
+    reporter.until_seconds = math.inf
+    if legal:
+        reporter.raise_bound(quick_bound(pruned))
     family_sets = [_first(context, family_set, reporter) for family_set in legal]
     _charge_any_move(context, family_sets, reporter)
     known = min((_value(family_set) for family_set in family_sets), default=np.inf)
@@ -207,7 +209,7 @@ def _conclude(
         )
     best = min(solved, key=_value)
     assert best.outcome.assignment is not None
-    outcome = replace(best.outcome, assignment=move_rows_to_faster_tier(best.priced, best.outcome.assignment))
+    outcome = replace(best.outcome, assignment=with_nearer_rows(context, best.priced, best.outcome.assignment))
     return result_of(finish(context, best.priced, outcome, bound))
 
 

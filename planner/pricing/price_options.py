@@ -10,6 +10,7 @@ import numpy as np
 
 from cost_models.arrays import Bools, Codes, Floats, Ints, arrays_of
 from cost_models.protocol import CostModel, ShardWork
+from cost_models.vocabulary import DEVICE_KERNELS
 from planner.access.table_columns import data_type_code, table_columns
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
@@ -19,6 +20,7 @@ from planner.pricing.checkpoint import price_work
 from planner.pricing.memory import EXACT, capacity_bytes, shard_ledger
 from planner.pricing.phases import phase_windows
 from planner.pricing.shard_work import build_work
+from planner.pricing.tier_traffic import shard_traffic
 from planner.solver.problem import Objective, Scope, SolverProblem, no_ints
 
 _SHAPES = 65_536  # that are priced together: columns of their work stay in the processor's cache
@@ -30,7 +32,7 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
     listed = families.families
     family_table = np.array([family.table for family in listed], dtype=np.int64)
     scope = np.array([family.geometry.scope for family in listed], dtype=np.int8)
-    seconds, per_rank, last = _shape_costs(problem, listed, cuts, cost_model)
+    seconds, per_rank, last, busy_seconds = _shape_costs(problem, listed, cuts, cost_model)
     if cluster.num_hosts == 1:
         scope = np.where(scope == Scope.HOST, np.int8(Scope.WORLD), scope)  # the same ranks
     touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope[cuts.shape_family]][:, None]
@@ -63,17 +65,20 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
         pinned_shape=pinned_shape,
         pinned_site=pinned_site,
         family_source=np.arange(len(listed), dtype=np.int64),
+        shape_busy_seconds=busy_seconds[:, busy_seconds.any(axis=0)] if busy_seconds.any() else None,
     )
 
 
 def _shape_costs(
     problem: Problem, listed: Sequence[Family], cuts: Cuts, cost_model: CostModel
-) -> tuple[Floats, Floats, Floats]:
-    """Return the seconds of every shape by phase, and its bytes by tier as a full and as the last row block.
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the seconds of every shape by phase, its bytes by tier, and for how long it keeps each tier busy.
 
-    The last row block is shorter than the others; every rank is charged a full one.
+    The bytes are those of a full and of the last row block, which is shorter than the others; every rank is charged a
+    full one.
     """
     columns = FamilyColumns.of(listed)
+    reads_tiers = not DEVICE_KERNELS.issuperset(columns.kernel.tolist())
     parts = []
     for start in range(0, len(cuts.shape_family), _SHAPES):
         some = slice(start, start + _SHAPES)
@@ -87,9 +92,12 @@ def _shape_costs(
             shard_ledger(problem, work, table=table, stored_rows=rows, ledger=EXACT).by_tier()
             for rows in (work.shard_rows, last_rows)
         )
-        parts.append((seconds, per_rank, last))
-    seconds, per_rank, last = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return seconds, per_rank, last
+        busy = np.zeros_like(per_rank)
+        if reads_tiers:
+            busy = shard_traffic(work, problem.cluster.hardware).busy_seconds
+        parts.append((seconds, per_rank, last, busy))
+    seconds, per_rank, last, busy = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return seconds, per_rank, last, busy
 
 
 def shape_work(problem: Problem, families: Families) -> ShardWork:
@@ -172,6 +180,7 @@ def _renumbered(priced: SolverProblem, keep_family: Bools, keep_shape: Bools) ->
         shape_seconds=priced.shape_seconds[shape],
         shape_bytes=priced.shape_bytes[shape],
         shape_total_bytes=priced.shape_total_bytes[shape],
+        shape_busy_seconds=None if priced.shape_busy_seconds is None else priced.shape_busy_seconds[shape],
         option_family=new_family[priced.option_family[option]],
         unit_option=new_option[priced.unit_option[unit]],
         unit_shape=new_shape[priced.unit_shape[unit]],
@@ -194,8 +203,11 @@ def prune(priced: SolverProblem) -> SolverProblem:
     is dropped too: the narrowest cut is always listed, and a plan with wider pieces of
     the same table would need a piece at least as wide. A dominated family is replaced piece by
     piece by another one at no cost, so that no optimum is lost.
+
+    Pinned pieces stay whatever they take: if they exceed their site, it is for a search to say that there is no plan.
     """
     fits = np.all(priced.shape_bytes <= roomiest_site(priced), axis=1)
+    fits[priced.pinned_shape] = True
     has_option = np.zeros(priced.num_families, dtype=np.bool_)
     has_option[priced.option_family[_whole_options(priced, fits)]] = True
     usable = _renumbered(priced, has_option, fits)

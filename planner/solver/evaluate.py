@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cost_models.arrays import Bools, Floats, Ints
 from planner.solver.movement import moved_bytes
-from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
+from planner.solver.problem import Assignment, Objective, OwnStep, Scope, SolverProblem
 
 _BYTE_ROUNDING = 0.5
 
@@ -32,6 +32,21 @@ def rank_loads(priced: SolverProblem, assignment: Assignment) -> Loads:
         seconds=_spread(priced, priced.shape_seconds[shape], site, scope) * priced.rank_slowdown,
         bytes=_spread(priced, priced.shape_bytes[shape], site, scope),
     )
+
+
+def keeps_own_step(priced: SolverProblem, assignment: Assignment, own_step: OwnStep) -> bool:
+    """Whether no rank keeps a tier busy for longer than the step of the assignment takes."""
+    slowest = np.max(rank_loads(priced, assignment).seconds, axis=0)
+    phases = own_step.phase_weight * np.maximum(slowest - own_step.phase_window_seconds, 0.0)
+    return bool(np.all(busy_seconds(priced, assignment) <= float(np.sum(phases)) + own_step.rest_seconds))
+
+
+def busy_seconds(priced: SolverProblem, assignment: Assignment) -> Floats:
+    """Return for how long every rank keeps each slower tier busy in one step, shape (R, K); K is 0 if none is read."""
+    if priced.shape_busy_seconds is None:
+        return np.zeros((priced.num_ranks, 0))
+    shape = assignment.piece_shape
+    return _spread(priced, priced.shape_busy_seconds[shape], assignment.piece_site, priced.shape_scope[shape])
 
 
 def _spread(priced: SolverProblem, amounts: Floats, site: Ints, scope: NDArray[np.int8]) -> Floats:
@@ -111,6 +126,8 @@ def violations(priced: SolverProblem, assignment: Assignment) -> list[str]:
     for group in priced.apart:
         if np.any(np.count_nonzero(touched[group], axis=0) > 1):
             issues.append("tables that must stay apart share a rank")
+    if priced.own_step is not None and not keeps_own_step(priced, assignment, priced.own_step):
+        issues.append("a tier is busy for longer than a step takes")
     fixed = priced.table_is_pinned[priced.shape_table[shape]]
     if not (np.array_equal(shape[fixed], priced.pinned_shape) and np.array_equal(site[fixed], priced.pinned_site)):
         issues.append("a pinned table is not where it was pinned")

@@ -85,6 +85,19 @@ class MovePrice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnStep:
+    """What of a plan's seconds is its own step, for no longer than which tiers may be busy. Arrays are read-only."""
+
+    phase_weight: Floats  # (P,) 1 for phases that a step has, else 0
+    phase_window_seconds: Floats  # (P,) hidden under dense compute
+    rest_seconds: float  # of a step, beside its phases
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays."""
+        freeze(self)
+
+
+@dataclass(frozen=True, kw_only=True)
 class SolverProblem:
     """Every legal way to cut every table, priced. Arrays are read-only."""
 
@@ -123,6 +136,11 @@ class SolverProblem:
     family_source: Ints = field(default_factory=no_ints)
     #: what it costs to move away from a plan that runs already; ``None`` where there is none
     move: MovePrice | None = None
+    #: (S, K) seconds for which a piece keeps each slower tier of every rank that it touches busy in one step; no price;
+    #: ``None`` where no piece reads one
+    shape_busy_seconds: Floats | None = None
+    #: ``None`` where plans may keep these tiers busy for longer than their own step
+    own_step: OwnStep | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and freeze the arrays."""

@@ -2,31 +2,20 @@
 
 Prices of :mod:`cost_models.analytic.roofline` hold the time of every tier, so that its plans keep the limit by
 themselves. A model that hides traffic (TorchRec's, of caches that are filled ahead) may find plans that no tier can
-serve. Then the problem gets a column more for each tier: what a shard moves through it, of what it can move in the
-shortest step that there can be. Every plan within that limit keeps its own, longer step, too; where there is none,
-longer steps are tried, and plans are measured by their own.
+serve. How a search finds others: :mod:`planner.orchestration.limits.own_time`.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
-
-import numpy as np
 
 from cost_models.vocabulary import Tier
 from planner.domain.formats.units import format_seconds
 from planner.domain.plan.plan import Evaluation, PlanResult, Shortfall
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue
-from planner.options.enumerate import Families
 from planner.orchestration.limits.shortfalls import unmet
 from planner.pricing.phases import phase_windows
-from planner.pricing.price_options import shape_work
-from planner.pricing.tier_traffic import shard_traffic
-from planner.solver.problem import SolverProblem
 
 _ROUNDING = 1e-9
-#: The unit of busy seconds in columns of bytes: searches distinguish whole bytes.
-_UNITS_PER_SECOND = 1e12
 
 
 def overloaded(evaluation: Evaluation) -> Iterator[Issue]:
@@ -43,22 +32,6 @@ def overloaded(evaluation: Evaluation) -> Iterator[Issue]:
                 ),
                 hint=f"keep more rows in hbm, or give {load.tier.label} more bytes per second",
             )
-
-
-def with_limits(priced: SolverProblem, problem: Problem, families: Families, *, step_seconds: float) -> SolverProblem:
-    """Return the problem with a column for every tier that shards are read from, busy for ``step_seconds`` at most.
-
-    ``priced`` holds all shapes of ``families``.
-    """
-    busy = shard_traffic(shape_work(problem, families), problem.cluster.hardware).busy_seconds * _UNITS_PER_SECOND
-    busy = busy[:, busy.any(axis=0)]
-    room = np.full((priced.num_ranks, busy.shape[1]), step_seconds * _UNITS_PER_SECOND)
-    return replace(
-        priced,
-        shape_bytes=np.concatenate([priced.shape_bytes, busy], axis=1),
-        shape_total_bytes=np.concatenate([priced.shape_total_bytes, busy * priced.shape_ranks[:, None]], axis=1),
-        capacity_bytes=np.concatenate([priced.capacity_bytes, room], axis=1),
-    )
 
 
 def shortest_step(problem: Problem, lower_bound_seconds: float) -> float:

@@ -22,16 +22,19 @@ NAME = "previous_plan"
 def resume(
     priced: SolverProblem, before: Assignment, limits: SolveLimits, *, on_incumbent: OnIncumbent | None = None
 ) -> Outcome:
-    """Complete, and mend, an assignment of some of the tables."""
+    """Complete, and mend, an assignment of some of the tables.
+
+    If all tables may stay, that is a plan as it is, to the last fraction of a byte: a search adds up in another order.
+    """
     effort = Effort(limits)
     best = IncumbentTracker(priced, NAME, on_incumbent)
+    part = legal_part(priced, with_pins(priced, before))
+    best.consider(part)
     view = search_view(priced)
     target = target_of(view, None)
     options = choose(view, target, 1.0)
     chain = Chain(view, limits.seed)
-    if chain.complete(
-        legal_part(priced, with_pins(priced, before)), options, target, heaviest_first(view, options, target)
-    ):
+    if chain.complete(part, options, target, heaviest_first(view, options, target)):
         best.consider(chain.assignment())
         if best.assignment is None:
             chain.repair(effort)

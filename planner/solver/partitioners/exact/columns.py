@@ -44,6 +44,7 @@ class Columns:
     end_rank: Ints  # (C,)
     seconds: Floats  # (C, P) at relative speed 1
     bytes: Floats  # (C, M)
+    busy_seconds: Floats  # (C, K) of slower tiers; K is 0 where none is read
 
     @property
     def num(self) -> int:
@@ -77,13 +78,17 @@ def make_columns(priced: SolverProblem) -> Columns:
     upper, table = np.ones(num, dtype=np.int64), np.full(num, -1, dtype=np.int64)
     first_rank, end_rank = np.zeros(num, dtype=np.int64), np.zeros(num, dtype=np.int64)
     seconds, sizes = np.zeros((num, priced.num_phases)), np.zeros((num, priced.num_tiers))
+    shape_busy = priced.shape_busy_seconds
+    shape_busy = np.zeros((priced.num_shapes, 0)) if shape_busy is None else shape_busy
+    busy = np.zeros((num, shape_busy.shape[1]))
     width = priced.shape_ranks[shape]
     upper[w], table[w], first_rank[w], end_rank[w] = most, priced.shape_table[shape], site * width, (site + 1) * width
-    seconds[w], sizes[w] = priced.shape_seconds[shape], priced.shape_bytes[shape]
+    seconds[w], sizes[w], busy[w] = priced.shape_seconds[shape], priced.shape_bytes[shape], shape_busy[shape]
     world = np.flatnonzero((priced.unit_scope == Scope.WORLD) & free[priced.unit_option])
     column = np.searchsorted(option, priced.unit_option[world])
     np.add.at(seconds, column, priced.shape_seconds[priced.unit_shape[world]])
     np.add.at(sizes, column, priced.shape_bytes[priced.unit_shape[world]])
+    np.add.at(busy, column, shape_busy[priced.unit_shape[world]])
     table[column] = priced.option_table[priced.unit_option[world]]
     end_rank[column] = priced.num_ranks
     upper[x] = (table[x] < 0) | priced.table_rank_allowed[priced.option_table[option]].all(axis=1)
@@ -102,6 +107,7 @@ def make_columns(priced: SolverProblem) -> Columns:
         end_rank=end_rank,
         seconds=seconds,
         bytes=sizes,
+        busy_seconds=busy,
     )
 
 

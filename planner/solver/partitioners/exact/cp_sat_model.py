@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from cost_models.arrays import Ints
+from planner.solver.evaluate import busy_seconds, rank_loads
 from planner.solver.partitioners.exact.columns import Columns, assignment_of, make_columns, values_of
 from planner.solver.partitioners.exact.loads import ColumnLoads, column_loads, columns_on
 from planner.solver.partitioners.exact.rows import make_rows
 from planner.solver.partitioners.exact.symmetry import find_symmetry, in_order
-from planner.solver.problem import Assignment, SolverProblem
+from planner.solver.problem import Assignment, OwnStep, SolverProblem
 
 _ENDLESS_TICKS = 2**40
 
@@ -71,6 +72,8 @@ def build(priced: SolverProblem, num_ticks: int, bound_seconds: float) -> Model:
         exposed = [proto.new_int_var(0, most_ticks, f"e{q}") for q in range(loads.num_phases)]
         for z, e, window in zip(slowest, exposed, ticks.window.tolist(), strict=True):  # (c)
             proto.add(e >= z - window)
+    if priced.own_step is not None:
+        _keep_own_step(priced, priced.own_step, columns, loads, ticks.tick_seconds, proto, variables)
     floor = int(min(bound_seconds / ticks.tick_seconds, float(_ENDLESS_TICKS))) - _lost_ticks(priced, loads)
     if floor > 0:
         proto.add(sum(exposed) >= floor)
@@ -85,6 +88,43 @@ def build(priced: SolverProblem, num_ticks: int, bound_seconds: float) -> Model:
         slowest=slowest,
         exposed=exposed,
     )
+
+
+def _keep_own_step(
+    priced: SolverProblem,
+    own_step: OwnStep,
+    columns: Columns,
+    loads: ColumnLoads,
+    tick_seconds: float,
+    proto: cp_model.CpModel,
+    variables: list[cp_model.IntVar],
+) -> None:
+    """Add the rows of (d): the step as it is, not as any number above it, and what each rank keeps tiers busy."""
+    pins = Assignment(piece_shape=priced.pinned_shape.copy(), piece_site=priced.pinned_site.copy())
+    pinned = np.floor(rank_loads(priced, pins).seconds / tick_seconds).astype(np.int64)
+    windows = _clipped(np.ceil(own_step.phase_window_seconds / tick_seconds))
+    on_ranks = [columns_on(columns, rank) for rank in range(priced.num_ranks)]
+    exposed, most_ticks = [], int(own_step.rest_seconds / tick_seconds)
+    rest_ticks = most_ticks
+    for phase in np.flatnonzero(own_step.phase_weight).tolist():
+        sums, largest = [], 0
+        for rank, on_rank in enumerate(on_ranks):
+            seconds = columns.seconds[on_rank, phase] * priced.rank_slowdown[rank, phase]
+            ticks = np.floor(seconds / tick_seconds).astype(np.int64)
+            sums.append(_sum(variables, on_rank, ticks) + int(pinned[rank, phase]))
+            largest = max(largest, int(ticks @ columns.upper[on_rank] + pinned[rank, phase]))
+        slowest = proto.new_int_var(0, largest, f"y{phase}")
+        proto.add_max_equality(slowest, sums)
+        shown = proto.new_int_var(0, largest, f"x{phase}")
+        proto.add_max_equality(shown, [slowest - int(windows[phase]), 0])
+        exposed.append(shown)
+        most_ticks += largest
+    busy = np.minimum(np.ceil(columns.busy_seconds / tick_seconds), most_ticks + 1.0).astype(np.int64)
+    pinned_busy = np.minimum(np.ceil(busy_seconds(priced, pins) / tick_seconds), most_ticks + 1.0).astype(np.int64)
+    for rank, on_rank in enumerate(on_ranks):
+        for tier in range(busy.shape[1]):
+            taken = _sum(variables, on_rank, busy[on_rank, tier]) + int(pinned_busy[rank, tier])
+            proto.add(taken <= sum(exposed) + rest_ticks)
 
 
 def _in_ticks(priced: SolverProblem, columns: Columns, loads: ColumnLoads, num_ticks: int) -> Ticks:

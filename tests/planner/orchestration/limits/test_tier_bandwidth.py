@@ -13,13 +13,15 @@ from planner.domain.problem.checkpoint import Checkpoint
 from planner.domain.problem.problem import Dense, Problem
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
-from planner.orchestration.finish_plan import OnResult, result_of
-from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, with_limits
+from planner.orchestration.finish_plan import result_of
+from planner.orchestration.incumbents import IncumbentReporter
+from planner.orchestration.limits.own_time import with_limits
+from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pipeline import plan
 from planner.pricing.price_options import price
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.base import Incumbent, SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Reason, SolverProblem
 from planner.verification.evaluate_placement import score
@@ -94,37 +96,46 @@ def test_a_tier_that_nothing_can_serve_is_named() -> None:
     assert short.hint  # ways out that were solved, if any
 
 
-def test_a_plan_that_was_streamed_is_the_answer_if_no_other_leaves_tiers_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search goes on to a faster plan, which no tier serves, and finds none within the limits."""
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_plan_met_on_the_way_is_the_answer_if_no_other_leaves_tiers_time(
+    monkeypatch: pytest.MonkeyPatch, is_streamed: bool
+) -> None:
+    """The search goes on to a faster plan, which no tier serves, and finds none within the limits.
+
+    Whether anyone listens makes no difference.
+    """
     problem = tight(hidden_traffic(12e9, dense=Dense(forward_seconds=1e-4, backward_seconds=1e-4)))
-    good = plan(problem, cost_model=TORCHREC, partitioner=Portfolio(), limits=LIMITS)
     families = enumerate_families(problem)
     priced = price(problem, families, TORCHREC)
     free = Portfolio().solve(priced, LIMITS)
+    good = Portfolio().solve(with_limits(priced, problem, step_seconds=2e-4), LIMITS)
     assert free.assignment is not None
+    assert good.assignment is not None
     wrong = plan_of_placement(problem, to_placement(problem, families, priced, free.assignment), TORCHREC)
+    right = to_placement(problem, families, priced, good.assignment)
     assert any(overloaded(wrong.evaluation))
 
-    assert good.plan is not None
-    evaluation = good.plan.evaluation
-    slower = replace(good.plan, evaluation=replace(evaluation, objective_seconds=2 * evaluation.objective_seconds))
-
-    def search(_: object, searched: SolverProblem, __: object, on_result: OnResult | None) -> PlanResult:
+    def search(_: object, searched: SolverProblem, __: object, reporter: IncumbentReporter) -> PlanResult:
         if searched.num_tiers > priced.num_tiers:
-            if on_result is not None:
-                on_result(result_of(slower))
             return PlanResult(plan=None, reason=Reason.INFEASIBLE, limit=None, detail="", lower_bound_seconds=0.0)
-        if on_result is not None:
-            on_result(good)
+        for seconds, found in ((2.0, good.assignment), (1.0, free.assignment)):
+            assert found is not None
+            reporter.report(priced, Incumbent(assignment=found, objective_seconds=seconds, partitioner="x"))
         return result_of(wrong)
 
     monkeypatch.setattr(pipeline, "solve_compatible_sets", search)
     streamed: list[PlanResult] = []
-    result = plan(problem, cost_model=TORCHREC, partitioner=Portfolio(), limits=LIMITS, on_result=streamed.append)
+    result = plan(
+        problem,
+        cost_model=TORCHREC,
+        partitioner=Portfolio(),
+        limits=LIMITS,
+        on_result=streamed.append if is_streamed else None,
+    )
     assert result.plan is not None
-    assert result.plan.placement == good.plan.placement
-    assert result.plan.evaluation == evaluation
+    assert result.plan.placement == right
     assert result.limit == "tier_bandwidth"
+    assert [one.plan is not None and one.plan.placement == right for one in streamed] == [True] * is_streamed
 
 
 @pytest.mark.parametrize("pipeline", ["none", "train_sparse_dist", "train_prefetch_sparse_dist"])
@@ -151,7 +162,7 @@ def test_the_limit_is_one_more_column_that_every_plan_within_it_keeps() -> None:
     problem = hidden_traffic(1e9, dense=Dense(forward_seconds=2e-4, backward_seconds=2e-4))
     families = enumerate_families(problem)
     priced = price(problem, families, TORCHREC)
-    limited = with_limits(priced, problem, families, step_seconds=shortest_step(problem, 6e-4))
+    limited = with_limits(priced, problem, step_seconds=shortest_step(problem, 6e-4))
     assert limited.num_tiers == priced.num_tiers + 1
     busy_seconds = limited.shape_bytes[:, -1] / limited.capacity_bytes[0, -1] * 1e-3
     cached = np.isfinite([one.storage.cache_load_factor or np.nan for one in families.families])

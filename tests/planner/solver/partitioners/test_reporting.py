@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from planner.domain.plan.plan import Plan, PlanResult
-from planner.orchestration import finish_plan as finishing
+from planner.orchestration import incumbents
+from planner.orchestration.finish_plan import SolveContext
 from planner.pipeline import plan
 from planner.solver.partitioners.base import Incumbent, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -30,10 +31,12 @@ def test_what_could_not_be_finished_before_the_search_ends_is_not_reported(monke
         clock[0] += 3.0
         return done
 
-    monkeypatch.setattr(finishing, "finish", slow_finish)
-    monkeypatch.setattr(finishing, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(incumbents, "finish", slow_finish)
+    monkeypatch.setattr(incumbents, "keeps_limits", lambda *_: True)
+    monkeypatch.setattr(incumbents, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     nowhere = Assignment(piece_shape=np.zeros(0, dtype=np.int64), piece_site=np.zeros(0, dtype=np.int64))
-    teller = finishing.IncumbentReporter(cast("finishing.Run", None), 0.0, heard.append)
+    context = cast("SolveContext", SimpleNamespace(problem=None))
+    teller = incumbents.IncumbentReporter(context, heard.append)
     teller.until_seconds = 100.0
     for objective, at_seconds, number in ((1.0, 0.0, 1), (0.9, 97.1, 1), (0.8, 96.9, 2)):
         clock[0] = at_seconds

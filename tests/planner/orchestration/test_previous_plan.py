@@ -10,7 +10,6 @@ from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan, PlanResult
-from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.orchestration.previous_plan import allow_previous_piece_widths
@@ -383,26 +382,3 @@ def test_a_table_stays_though_another_module_has_one_of_its_name_now() -> None:
         assert found.movement.new_bytes >= new
         assert found.movement.moved_bytes == 0
         assert found.movement.kept_bytes >= sum(table.weight_bytes for table in one.tables)
-
-
-@pytest.mark.parametrize("partitioner", [LocalSearch(), MathOpt(), CpSat(), Portfolio()])
-def test_a_plan_of_which_all_tables_may_stay_stays_in_any_order_of_its_pieces(partitioner: Partitioner) -> None:
-    """Searches take equal pieces from the lowest rank up: the left half on rank 1 counts as a move there."""
-    table = make_table(
-        "t", rows=10_000, dim=64, constraints=TableConstraints(sharding_types=frozenset({Scheme.COLUMN_WISE}))
-    )
-    problem = make_problem(table, cluster=make_cluster(1, 4))
-    runs = planned(problem).placement
-    (placed,) = runs.tables
-    ranks = placed.shards.rank[::-1].tolist()
-    shards = Shards.of(replace(shard, rank=rank) for shard, rank in zip(placed.shards, ranks, strict=True))
-    turned = replace(runs, tables=(replace(placed, shards=shards),))
-    stays = plan(
-        problem,
-        cost_model=ROOFLINE,
-        partitioner=partitioner,
-        limits=LIMITS,
-        previous=PreviousPlan(placement=turned, max_moved_bytes=0),
-    )
-    assert stays.plan is not None
-    assert stays.plan.placement == turned

@@ -163,7 +163,7 @@ def _hardware(spec: SpecDocument, problem: Problem) -> Iterator[Assumption]:
             subject=f"hardware.{name}",
             value=f"{digits_text(quantity.value)} {quantity.unit}",
             evidence=quantity.evidence.label,
-            source=f"{quantity.source}; {quantity.note}" if quantity.note else quantity.source,
+            source=quantity.basis,
         )
     for name, curve in sorted(problem.cluster.hardware.intra_host_curves.items()):
         yield Assumption(

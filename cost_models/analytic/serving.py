@@ -4,14 +4,14 @@ A host with several cards answers a request of ``N`` samples by sending each car
 [1]. The cards work side by side and none waits for another, so that a request takes as long as its slowest card.
 A card works on one request at a time and does three things, one after the other. Symbols, per shard: ``n`` lookups,
 ``o`` output rows, ``d`` columns, ``r`` bytes of a stored row with its padding, ``e`` bytes of an output element,
-``f`` of one on the link (fp32 where not given), ``g(.)`` bytes that a random access takes
-(:mod:`cost_models.analytic.table_memory`).
+``f`` of one on the link (fp32 where not given). Cards of serving hosts gather rows at the rate of their own memory, in
+whole sectors (:mod:`cost_models.analytic.table_memory`); where GPUs serve, by the laws of their kernels.
 
 - ``input_comm``: ``n (8 + 4 [weighted])`` bytes over the link from the host;
 - ``prefetch``: the rows that a cache misses, from host memory or storage (:mod:`cost_models.analytic.tiers`), before
   they are gathered;
-- ``forward_compute``: ``n (8 + 4 [weighted]) + n g(r) + o d e`` bytes at the gather rate, as the roofline's; rows of
-  ``fused_uvm`` are read over the link instead, and caches look every id up in their tags;
+- ``forward_compute``: ids, a row of ``r`` bytes for every lookup, and ``o d e`` bytes of outputs, as the roofline's;
+  rows of ``fused_uvm`` are read over the link instead, and caches look every id up in their tags;
 - ``forward_comm``: ``o d f`` bytes over the link to the host.
 
 By scheme, for ``N`` samples of ``l`` ids and ``p`` pooled rows each, on ``W`` cards:
@@ -40,10 +40,10 @@ References
 
 import numpy as np
 
-from cost_models.analytic.sizes import element_bytes, id_bytes, output_rows, stored_row_bytes
-from cost_models.analytic.table_memory import table_memory
+from cost_models.analytic.gpu_memory import kernel_memory
+from cost_models.analytic.sizes import distinct_rows, element_bytes, id_bytes, output_rows, stored_row_bytes
 from cost_models.analytic.tally import Tally
-from cost_models.analytic.tiers import add_tiers, host_links, tag_bytes
+from cost_models.analytic.tiers import Sought, add_tiers, host_links, tag_bytes
 from cost_models.arrays import Bools
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware.hardware import Hardware, Quantity
@@ -65,7 +65,7 @@ class ServingModel:
     """A request's bytes over the rates of a card's link and memory."""
 
     name = "serving"
-    version = "2"
+    version = "3"
     rounding = 0.0
 
     @property
@@ -82,16 +82,19 @@ class ServingModel:
         if work.num_shards == 0:
             return tally.result()
         message_seconds(hardware)  # every plan needs it: what lacks it is refused before it is searched
-        memory = table_memory(hardware)
+        memory = kernel_memory(hardware)
         link, back = host_links(hardware, needed_for="ids and rows between a host and its cards")
         ids = work.lookups * id_bytes(work.is_weighted)
         elements = output_rows(work) * work.shard_columns
-        gathered = work.lookups * memory.gather_bytes(stored_row_bytes(work))
-        gathered = np.where(work.kernel == Kernel.FUSED_UVM, 0.0, gathered) + tag_bytes(work)
-        moved = ids + gathered + elements * element_bytes(work.output_element_bytes)
+        gathered = memory.gather_seconds(
+            work.lookups, distinct_rows(work), work.shard_rows.astype(np.float64), stored_row_bytes(work)
+        )
+        gathered = np.where(work.kernel == Kernel.FUSED_UVM, 0.0, gathered)
+        moved = ids + tag_bytes(work) + elements * element_bytes(work.output_element_bytes)
+        forward = moved / memory.rate.value + gathered + memory.forward_lookup_seconds(work.lookups)
         returned = elements * element_bytes(work.forward_comm_element_bytes)
         tally.add(Phase.INPUT_COMM, ids / link.value, link.evidence)
-        tally.add(Phase.FORWARD_COMPUTE, moved / memory.rate.value, memory.rate.evidence)
-        add_tiers(tally, work, hardware)
+        tally.add(Phase.FORWARD_COMPUTE, forward, memory.forward_evidence)
+        add_tiers(tally, work, hardware, Sought(seconds=np.zeros(work.num_shards), evidence=memory.forward_evidence))
         tally.add(Phase.FORWARD_COMM, returned / back.value, back.evidence)
         return tally.result()

@@ -1,21 +1,9 @@
-r"""The memory that a rank's tables live in, and what a gather of rows takes of it.
+r"""The memory that a rank's tables live in, and what kernels take to gather and update rows there.
 
-A gather of narrow rows wastes part of every memory transaction and, on an accelerator, part
-of the thread block that serves a row. With ``r`` the bytes of a stored row, it takes the
-time of :math:`g(r) \ge r` bytes of a gather of wide rows:
-
-- accelerator memory: r is rounded up to 32-byte sectors, then g is linear between
-  (128, 224), (256, 294.4) and (512, 512), is 224 below and r above. The points are TorchRec's
-  empirical factors 1.75, 1.15 and 1 at 32, 64 and 128 fp32 columns, with its floor of 32
-  columns. TorchRec keeps a factor constant over each range of widths, so that a row of 127
-  columns costs more than one of 128; joining the points keeps wider rows dearer.
-  Counted by bytes, so that half precision halves a row.
-- host memory: r is rounded up to 64-byte cache lines.
-
-References
-----------
-TorchRec 1.8.0, ``planner/constants.py`` (HALF_BLOCK_PENALTY, QUARTER_BLOCK_PENALTY,
-FULL_BLOCK_EMB_DIM) and ``planner/estimator/estimator.py`` (floor of 32 columns).
+Kernels move whole transactions: sectors of 32 bytes in the memory of an accelerator, cache lines of 64 bytes in host
+memory. :class:`TableMemory` prices a kernel by these bytes alone, at the rate at which the memory gathers rows of at
+least 512 bytes. That is the law of processors without accelerators, of cards of serving hosts and of TPUs, of which no
+embedding kernel was measured. GPUs have more: :mod:`cost_models.analytic.gpu_memory`.
 """
 
 from dataclasses import dataclass
@@ -24,12 +12,11 @@ import numpy as np
 
 from cost_models.arrays import Floats
 from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.vocabulary import Evidence
 
 SECTOR_BYTES = 32  # smallest transaction of accelerator memory (NVIDIA CUDA C++ best practices guide)
 CACHE_LINE_BYTES = 64  # x86-64 processors
-
-_ROW_BYTES = np.array([128.0, 256.0, 512.0])  # 32, 64, 128 columns of fp32
-_COST_BYTES = np.array([128 * 1.75, 256 * 1.15, 512.0])
+TAG_SET_BYTES = 32 * 8.0  # one set of a cache: 32 tags of int64 (FBGEMM 1.8.0, DEFAULT_ASSOC on CUDA devices)
 
 
 def cache_lines(row_bytes: Floats, line_bytes: float = CACHE_LINE_BYTES) -> Floats:
@@ -46,23 +33,54 @@ def scm_block_bytes(hardware: Hardware) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMemory:
-    """Where the tables of a rank live, and how fast full-width rows are gathered there."""
+    """Where the tables of a rank live, and how fast wide rows are gathered there.
+
+    All arrays have shape (num_shards,).
+    """
 
     rate: Quantity  # bytes per second
     is_accelerator: bool
 
-    def gather_bytes(self, row_bytes: Floats) -> Floats:
-        """Bytes at full rate that one gathered (or scattered) row takes, by its stored bytes."""
-        if not self.is_accelerator:
-            return cache_lines(row_bytes)
-        sectors = np.ceil(row_bytes / SECTOR_BYTES) * SECTOR_BYTES
-        cost = np.maximum(np.interp(sectors, _ROW_BYTES, _COST_BYTES), sectors)
-        return np.where(row_bytes > 0, cost, 0.0)
+    @property
+    def forward_evidence(self) -> Evidence:
+        """The weakest of the numbers that forward kernels are priced by."""
+        return self.rate.evidence
 
-    def state_bytes(self, state_bytes: Floats) -> Floats:
-        """Bytes at full rate that a small state beside each row takes: whole transactions."""
-        grain = SECTOR_BYTES if self.is_accelerator else CACHE_LINE_BYTES
-        return np.ceil(state_bytes / grain) * grain
+    @property
+    def backward_evidence(self) -> Evidence:
+        """The same of backward kernels."""
+        return self.rate.evidence
+
+    @property
+    def cache_evidence(self) -> Evidence:
+        """The same of what finds ids in a cache."""
+        return self.rate.evidence
+
+    def whole_bytes(self, some_bytes: Floats) -> Floats:
+        """Bytes of the whole transactions that rows or states of so many bytes take."""
+        return cache_lines(some_bytes, SECTOR_BYTES if self.is_accelerator else CACHE_LINE_BYTES)
+
+    def gather_seconds(self, lookups: Floats, distinct: Floats, rows: Floats, row_bytes: Floats) -> Floats:
+        """Seconds of reading a row for every lookup, of ``distinct`` rows among ``rows``."""
+        del distinct, rows  # nothing is known of repeats
+        return lookups * self.whole_bytes(row_bytes) / self.rate.value
+
+    def forward_lookup_seconds(self, lookups: Floats) -> Floats:
+        """Seconds of a forward kernel beyond the bytes that it moves."""
+        return np.zeros_like(lookups)
+
+    def backward_lookup_seconds(self, lookups: Floats, cached_lookups: Floats) -> Floats:
+        """Seconds of backward kernels beyond the bytes that they move."""
+        del cached_lookups
+        return np.zeros_like(lookups)
+
+    def update_seconds(self, distinct: Floats, row_bytes: Floats) -> Floats:
+        """Seconds of reading and writing so many bytes of every distinct row."""
+        return 2 * distinct * row_bytes / self.rate.value
+
+    def cache_seconds(self, cached_lookups: Floats, sort_bytes: Floats) -> Floats:
+        """Seconds of finding ids in a cache: a set of tags for every id, and a sort to find the distinct ones."""
+        return cached_lookups * (TAG_SET_BYTES + sort_bytes) / self.rate.value
 
 
 def table_memory(hardware: Hardware) -> TableMemory:

@@ -16,6 +16,8 @@ from cost_models.vocabulary import Evidence
 #: Collectives that a profile may have curves of, as the keys of ``Hardware.intra_host_curves``.
 COLLECTIVES = ("alltoall", "reduce_scatter", "all_gather", "all_reduce")
 
+#: Rates of single uses of the link to host memory, where the general one is not enough.
+_USES_OF_LINK = tuple(f"host_link_{use}_bytes_per_second" for use in ("gather", "update", "cache"))
 
 Value = TypeVar("Value")
 
@@ -29,6 +31,19 @@ class Quantity:
     evidence: Evidence
     source: str  # who says so, in words that stand alone
     note: str = ""
+    rows: int | None = None  # measured rows that it rests on, where that is known
+    #: by how much of itself it may be wrong where it is used, as far as held-out rows or neighbouring devices show
+    relative_error: float | None = None
+
+    @property
+    def basis(self) -> str:
+        """Source, note, rows and error in one line."""
+        parts = [self.source, self.note]
+        if self.rows is not None:
+            parts.append(f"rests on {self.rows} measured rows")
+        if self.relative_error is not None:
+            parts.append(f"known to about {100 * self.relative_error:g}%")
+        return "; ".join(part for part in parts if part)
 
     def __post_init__(self) -> None:
         """Reject numbers that no hardware has."""
@@ -36,6 +51,10 @@ class Quantity:
             raise ValueError("Expected a finite value >= 0.")
         if self.unit.endswith("_per_second") and self.value == 0:
             raise ValueError("Expected a rate > 0; leave out what is not known.")
+        if self.rows is not None and self.rows < 1:
+            raise ValueError("Expected rows >= 1.")
+        if self.relative_error is not None and not 0 < self.relative_error < 1:
+            raise ValueError("Expected relative_error between 0 and 1.")
 
 
 #: Stands for a missing number while missing numbers are collected.
@@ -161,9 +180,11 @@ class Hardware:
         """Return a copy where the user's values replace the profile's, with evidence GIVEN.
 
         A given ``intra_host_bytes_per_second`` also replaces the measured curves: the user
-        knows better than a curve that was taken on another machine.
+        knows better than a curve that was taken on another machine. A given ``host_link_bytes_per_second``
+        likewise replaces the rates of single uses of the link, of which it is the general one.
         """
-        numbers = dict(self.numbers)
+        replaced = _USES_OF_LINK if "host_link_bytes_per_second" in values else ()
+        numbers = {name: number for name, number in self.numbers.items() if name not in replaced}
         for name, value in values.items():
             numbers[name] = Quantity(
                 value=float(value), unit=units[name], evidence=Evidence.GIVEN, source="hardware.overrides of the spec"

@@ -30,6 +30,29 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         ),
         "hbm_peak_bytes_per_second": ProfileField(_RATE, "accelerator memory rate of the data sheet"),
         "hbm_stream_bytes_per_second": ProfileField(_RATE, "accelerator memory rate of a long copy"),
+        "l2_bytes": ProfileField(
+            _BYTES, "cache of a GPU between its kernels and its memory, the last before the memory"
+        ),
+        "l2_bytes_per_second": ProfileField(_RATE, "rate at which a GPU's kernels read rows again that its L2 holds"),
+        "lookup_seconds": ProfileField(
+            _SECONDS, "what a GPU's forward kernel takes for every lookup, however narrow the row is"
+        ),
+        "index_lookup_seconds": ProfileField(
+            _SECONDS, "checking and permuting an id after the exchange of ids, before a GPU's forward kernel"
+        ),
+        "backward_lookup_seconds": ProfileField(
+            _SECONDS, "what a GPU's backward kernels take for every lookup beside the sort and the gradient row"
+        ),
+        "update_bytes_per_second": ProfileField(
+            _RATE, "rate at which a GPU's backward kernels read and write distinct rows with their optimizer state"
+        ),
+        "update_row_seconds": ProfileField(
+            _SECONDS, "least time that a GPU's backward kernels take for a distinct row, however narrow it is"
+        ),
+        "cache_lookup_seconds": ProfileField(
+            _SECONDS, "finding an id in a cache in a GPU's memory, with the changes to what the cache knows of its rows"
+        ),
+        "kernel_launch_seconds": ProfileField(_SECONDS, "start of a kernel; a fact that no price of a shard contains"),
         "ddr_bytes": ProfileField(_BYTES, "host memory, one rank's share"),
         "ddr_bytes_per_second": ProfileField(
             _RATE, "host memory rate while it gathers rows (of a stream where only that is known), one rank's share"
@@ -38,6 +61,17 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         "ddr_stream_bytes_per_second": ProfileField(_RATE, "host memory rate of a long copy, one rank's share"),
         "host_link_bytes_per_second": ProfileField(_RATE, "rate of copies from host memory to the accelerator"),
         "host_link_return_bytes_per_second": ProfileField(_RATE, "rate of copies from the accelerator to host memory"),
+        "host_link_gather_bytes_per_second": ProfileField(
+            _RATE, "rate at which kernels read rows of host memory; of copies where not given"
+        ),
+        "host_link_update_bytes_per_second": ProfileField(
+            _RATE,
+            "rate at which kernels read rows of host memory while they write as many; of copies where not given",
+        ),
+        "host_link_cache_bytes_per_second": ProfileField(
+            _RATE,
+            "rate at which a cache fetches rows of host memory while it returns as many; of copies where not given",
+        ),
         "host_link_message_seconds": ProfileField(
             _SECONDS, "start of a copy between host memory and the accelerator, in either direction"
         ),

@@ -2,7 +2,7 @@
 
 One JSON document per profile in ``cost_models/hardware/profiles``: ``id``, ``family``,
 ``description``, ``devices`` (names that drivers have for its accelerators), ``ranks_per_host``,
-``numbers`` (name -> value, unit, evidence, source, note) and ``intra_host_curves`` (collective ->
+``numbers`` (name -> value, unit, evidence, source, note, rows, relative_error) and ``intra_host_curves`` (collective ->
 message sizes, bus bandwidths, ranks, evidence, source).
 
 The profile ``custom`` is not a file: it has no numbers of its own.
@@ -87,7 +87,10 @@ def _quantity(name: str, document: object) -> Quantity:
     """One entry of ``numbers``."""
     if name not in FIELDS:
         raise InvalidProfile(f"Unknown number {name}.")
-    members = _members(document, name, {"value", "unit", "evidence", "source"}, {"note"})
+    members = _members(document, name, {"value", "unit", "evidence", "source"}, {"note", "rows", "relative_error"})
+    rows = members.get("rows")
+    if rows is not None and type(rows) is not int:
+        raise InvalidProfile(f"Expected rows of {name} to be an integer.")
     if members["unit"] != FIELDS[name].unit:
         raise InvalidProfile(f"Expected {name} in {FIELDS[name].unit}.")
     try:
@@ -97,6 +100,8 @@ def _quantity(name: str, document: object) -> Quantity:
             evidence=_evidence(members["evidence"], name),
             source=_text(members["source"], f"source of {name}"),
             note=_text(members["note"], f"note of {name}") if "note" in members else "",
+            rows=rows,
+            relative_error=_number(members["relative_error"], name) if "relative_error" in members else None,
         )
     except ValueError as error:
         raise InvalidProfile(f"{name}: {error}") from error

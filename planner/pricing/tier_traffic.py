@@ -9,8 +9,10 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from cost_models.analytic.gpu_memory import host_reads
 from cost_models.analytic.sizes import distinct_rows, missed_rows
 from cost_models.analytic.table_memory import CACHE_LINE_BYTES, cache_lines, scm_block_bytes
+from cost_models.analytic.tiers import unheld_rows
 from cost_models.arrays import Floats
 from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import ShardWork
@@ -60,8 +62,9 @@ def _host_memory(work: ShardWork, hardware: Hardware, tier: Tier) -> Traffic:
     updated = np.where((direct | cached) & work.is_trained, cold_rows, 0.0)
     changed = updated * (state + np.where(direct, row, 0.0))  # read, and written again
     fetched = np.where(cached, missed_rows(work) * row, 0.0)
-    cold_lookups = work.lookups * (1 - work.hot_lookup_share)
-    read = np.where(direct, cold_lookups * row, 0.0) + changed + fetched
+    gathered = host_reads(hardware, work.lookups * (1 - work.hot_lookup_share), cold_rows)
+    unheld = np.where(cached, unheld_rows(work), 0.0)
+    read = np.where(direct, gathered, unheld) * row + changed + fetched
     written = changed + np.where(work.is_trained, fetched, 0.0)
     if in_scm:
         busy = read / _rate(hardware, "scm_bytes_per_second") + written / _rate(hardware, "scm_write_bytes_per_second")

@@ -10,17 +10,24 @@ from hypothesis import strategies as st
 
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.arrays import Floats
-from cost_models.hardware.hardware import Curve
+from cost_models.hardware.hardware import Curve, Hardware
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme
 from tests.support.contracts.cost_model import CostModelContract
-from tests.support.cost_models.shard_work import hardware, plain_hardware, shard_work, table_shard
+from tests.support.cost_models.shard_work import gpu_hardware, hardware, plain_hardware, shard_work, table_shard
 
 COMM = [Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM]
 
 
 class TestContract(CostModelContract):
     model = RooflineModel
+
+
+class TestContractOnGpus(CostModelContract):
+    model = RooflineModel
+
+    def machine(self, evidence: Evidence = Evidence.GIVEN) -> Hardware:
+        return gpu_hardware(evidence)
 
 
 def predict(scheme: Scheme, **more: Any) -> Floats:
@@ -63,7 +70,7 @@ def test_unknown_distinct_rows_are_at_most_the_rows() -> None:
 
 
 def test_weighted_half_precision_adam_by_hand() -> None:
-    # fp16 row 256 B gathers as 294.4; id + weight 12 B; fp16 output 256 B, gradient row 294.4;
+    # fp16 row 256 B; id + weight 12 B; fp16 output 256 B, gradient row 256;
     # Adam: 8 B of state per weight: 1024 B row.
     seconds = predict(
         Scheme.TABLE_WISE,
@@ -73,9 +80,9 @@ def test_weighted_half_precision_adam_by_hand() -> None:
         optimizer_row_bytes=0.0,
         is_weighted=True,
     )
-    assert seconds[Phase.FORWARD_COMPUTE] == pytest.approx((81_920 * (12 + 294.4) + 8_192 * 256) / 1e12)
-    per_id = 294.4 + 12 + 8 + 72
-    update = 2 * (294.4 + 1024)
+    assert seconds[Phase.FORWARD_COMPUTE] == pytest.approx((81_920 * (12 + 256) + 8_192 * 256) / 1e12)
+    per_id = 256 + 12 + 8 + 72
+    update = 2 * (256 + 1024)
     assert seconds[Phase.BACKWARD_COMPUTE] == pytest.approx(81_920 * (per_id + update) / 1e12)
 
 
@@ -91,7 +98,7 @@ def test_column_pieces_get_all_ids_and_a_share_of_the_rows() -> None:
     whole, half = predict(Scheme.TABLE_WISE), predict(Scheme.COLUMN_WISE, pieces=2)
     assert half[Phase.INPUT_COMM] == whole[Phase.INPUT_COMM]
     assert half[Phase.FORWARD_COMM] == pytest.approx(whole[Phase.FORWARD_COMM] / 2)
-    # 64 columns gather as 294.4 B: two pieces cost more than the whole
+    # every piece reads all ids: two pieces cost more than the whole
     assert 2 * half[Phase.FORWARD_COMPUTE] > whole[Phase.FORWARD_COMPUTE]
 
 
@@ -142,8 +149,8 @@ def test_dense_gradients_have_the_type_of_the_weights() -> None:
     # fp16: 256 MB instead of 512 MB are reduced
     half, full = predict(Scheme.DATA_PARALLEL, element_bytes=2.0), predict(Scheme.DATA_PARALLEL)
     assert half[Phase.BACKWARD_COMM] == pytest.approx(256e6 * 2 * 7 / 8 / 1e11)
-    # The fp16 gradient row of 256 B is written as 294.4 B; cleared and read, weights read and written: 256 B each
-    backward = 10_240 * (600 + 294.4) + 1e6 * 2 * (256 + 256 + 4)
+    # The fp16 gradient row of 256 B is written; cleared and read, weights read and written: 256 B each
+    backward = 10_240 * (600 + 256) + 1e6 * 2 * (256 + 256 + 4)
     assert half[Phase.BACKWARD_COMPUTE] == pytest.approx(backward / 1e12)
     assert full[Phase.BACKWARD_COMPUTE] > half[Phase.BACKWARD_COMPUTE]
 
@@ -192,8 +199,8 @@ def test_evidence_is_the_weakest_number_of_each_phase() -> None:
     priced = RooflineModel().predict(
         table_shard(Scheme.TABLE_WISE, num_ranks=16), load_profile("zionex-prototype-v100-32g")
     )
-    # gathers were measured; the all-to-all inside a host is an estimate
-    assert priced.evidence[0, Phase.FORWARD_COMPUTE] == Evidence.MEASURED
+    # gathers were measured, the kernels of this GPU were not; the all-to-all inside a host is an estimate
+    assert priced.evidence[0, Phase.FORWARD_COMPUTE] == Evidence.ESTIMATED
     assert priced.evidence[0, Phase.FORWARD_COMM] == Evidence.ESTIMATED
     assert priced.evidence[0, Phase.PREFETCH] == Evidence.MEASURED
     host = RooflineModel().predict(table_shard(Scheme.TABLE_WISE), load_profile("dgx-h100-80g"))
@@ -283,7 +290,8 @@ def test_more_of_anything_never_costs_less(
         "optimizer_element_bytes": 4.0,
         "optimizer_row_bytes": 4.0,
         "lookups": lookups,
-        "distinct_rows": lookups / 3,
+        # the same lookups of as many distinct ones among more rows are more skewed, so that a cache serves more of them
+        "distinct_rows": np.nan if grown in ("table_rows", "shard_rows") else lookups / 3,
         "batch_outputs": outputs,
         "is_weighted": False,
         "output_element_bytes": 2.0,
@@ -309,7 +317,7 @@ def test_faster_hardware_never_costs_more(faster: str, factor: float) -> None:
     assert np.all(after <= before * (1 + 1e-12))
 
 
-@pytest.mark.parametrize("profile", ["dgx-h100-80g", "dgx-a100-80g", "dgx-b200-180g"])
+@pytest.mark.parametrize("profile", ["inference-6card-m2"])
 def test_long_bags_of_wide_rows_run_near_the_gather_rate(profile: str) -> None:
     # 80 rows of 1 KiB per bag: ids add 0.8%, the pooled output 1.25%.
     machine = load_profile(profile)

@@ -92,10 +92,10 @@ def test_only_a_forward_pass_is_counted() -> None:
 
 
 def test_a_whole_table_by_hand() -> None:
-    """240 ids of 8 bytes at 2 GB/s; 240 rows of 224 (the least a gather takes); 60 rows of 240 bytes at 1 GB/s back."""
+    """240 ids of 8 bytes at 2 GB/s; 240 rows of 64, two sectors; 60 rows of 240 bytes at 1 GB/s back."""
     seconds = predict(Scheme.TABLE_WISE, **SIX)
     assert seconds[Phase.INPUT_COMM] == pytest.approx(1_920 / 2e9)
-    assert seconds[Phase.FORWARD_COMPUTE] == pytest.approx((1_920 + 240 * 224 + 14_400) / 1e11)
+    assert seconds[Phase.FORWARD_COMPUTE] == pytest.approx((1_920 + 240 * 64 + 14_400) / 1e11)
     assert seconds[Phase.FORWARD_COMM] == pytest.approx(14_400 / 1e9)
 
 
@@ -107,7 +107,7 @@ def test_a_replica_serves_an_even_share_of_the_samples() -> None:
 def test_row_cuts_share_lookups_and_return_a_partial_sum_of_every_sample() -> None:
     whole, block = (predict(scheme, **SIX) for scheme in (Scheme.TABLE_WISE, Scheme.ROW_WISE))
     assert block[Phase.INPUT_COMM] == pytest.approx(whole[Phase.INPUT_COMM] / 6)
-    assert block[Phase.FORWARD_COMPUTE] == pytest.approx((320 + 40 * 224 + 14_400) / 1e11)
+    assert block[Phase.FORWARD_COMPUTE] == pytest.approx((320 + 40 * 64 + 14_400) / 1e11)
     assert block[Phase.FORWARD_COMM] == whole[Phase.FORWARD_COMM]
 
 
@@ -127,7 +127,7 @@ def test_types_and_weights_of_ids_count() -> None:
     types = {"is_weighted": True, "output_element_bytes": 2.0, "forward_comm_element_bytes": 1.0}
     seconds = predict(Scheme.TABLE_WISE, **SIX, **types)
     assert seconds[Phase.INPUT_COMM] == pytest.approx(240 * 12 / 2e9)
-    assert seconds[Phase.FORWARD_COMPUTE] == pytest.approx((240 * 12 + 240 * 224 + 7_200) / 1e11)
+    assert seconds[Phase.FORWARD_COMPUTE] == pytest.approx((240 * 12 + 240 * 64 + 7_200) / 1e11)
     assert seconds[Phase.FORWARD_COMM] == pytest.approx(3_600 / 1e9)
 
 

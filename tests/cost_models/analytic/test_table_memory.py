@@ -15,10 +15,8 @@ from tests.support.cost_models.shard_work import hardware, plain_hardware
     ("row_bytes", "cost_bytes"),
     [
         (0.0, 0.0),  # no row, no cost
-        (8.0, 224.0),  # 4 columns of fp16: the floor of 32 fp32 columns, x 1.75
-        (128.0, 224.0),  # 32 columns x 1.75
-        (256.0, 294.4),  # 64 columns x 1.15
-        (384.0, 403.2),  # half way between 294.4 and 512
+        (8.0, 32.0),  # 4 columns of fp16: one sector
+        (68.0, 96.0),  # 64 columns of int8 with scale and bias
         (512.0, 512.0),  # 128 columns
         (513.0, 544.0),  # one byte into the next sector of 32
         (2048.0, 2048.0),
@@ -26,21 +24,20 @@ from tests.support.cost_models.shard_work import hardware, plain_hardware
 )
 def test_accelerator_gathers_by_hand(row_bytes: float, cost_bytes: float) -> None:
     memory = table_memory(plain_hardware())
-    assert memory.gather_bytes(np.array([row_bytes]))[0] == pytest.approx(cost_bytes)
+    assert memory.whole_bytes(np.array([row_bytes]))[0] == pytest.approx(cost_bytes)
 
 
 def test_host_gathers_take_whole_cache_lines() -> None:
     memory = table_memory(load_profile("cpu-2s-genoa-200g"))
     assert not memory.is_accelerator
     assert memory.rate.value == 600e9
-    np.testing.assert_array_equal(memory.gather_bytes(np.array([0.0, 8.0, 64.0, 65.0])), [0, 64, 64, 128])
-    np.testing.assert_array_equal(memory.state_bytes(np.array([0.0, 4.0])), [0, 64])
+    np.testing.assert_array_equal(memory.whole_bytes(np.array([0.0, 8.0, 64.0, 65.0])), [0, 64, 64, 128])
 
 
 @given(st.floats(0, 1e5), st.floats(0, 1e5))
 def test_wider_rows_never_cost_less_and_never_less_than_their_bytes(one: float, other: float) -> None:
     memory = table_memory(plain_hardware())
-    narrow, wide = memory.gather_bytes(np.array(sorted((one, other))))
+    narrow, wide = memory.whole_bytes(np.array(sorted((one, other))))
     assert narrow <= wide
     assert wide >= max(one, other)
 

@@ -57,12 +57,16 @@ def test_direct_reads_are_bound_by_the_slower_of_link_and_memory() -> None:
 
 
 def test_direct_updates_read_and_write_distinct_rows_and_element_state() -> None:
-    """Each of 400 rows of 448 B is read and written, 2 x 400 x 448 / 2e10 = 17.92 us; AdaGrad has 448 B more."""
+    """400 rows of 448 B are read while as many are written: the link needs 400 x 448 / 2e10 = 8.96 us, the memory
+    2 x 400 x 448 / 2.5e10 = 14.336 us; AdaGrad has 448 B more."""
     before = seconds(Kernel.FUSED_UVM, is_trained=False)[Phase.BACKWARD_COMPUTE]
     rows = seconds(Kernel.FUSED_UVM)[Phase.BACKWARD_COMPUTE]
     state = seconds(Kernel.FUSED_UVM, optimizer_element_bytes=4.0)[Phase.BACKWARD_COMPUTE]
-    assert rows - before == pytest.approx(2 * 400 * 448 / 2e10)
-    assert state - rows == pytest.approx(2 * 400 * 448 / 2e10)
+    assert rows - before == pytest.approx(2 * 400 * 448 / 2.5e10)
+    assert state - rows == pytest.approx(2 * 400 * 448 / 2.5e10)
+    fast_memory = tiered_hardware(ddr_bytes_per_second=1e12)
+    over_link = seconds(Kernel.FUSED_UVM, fast_memory)[Phase.BACKWARD_COMPUTE]
+    assert over_link - before == pytest.approx(400 * 448 / 2e10)
 
 
 def test_row_state_stays_in_the_device_s_memory() -> None:
@@ -87,26 +91,26 @@ def test_a_cache_fetches_missed_rows_and_writes_as_many_back() -> None:
     In: 89,600 / 2e10 = 4.48 us. Out: 89,600 / 1e10 = 8.96 us. Both through memory: 179,200 / 2.5e10 = 7.168 us.
     """
     found = seconds(Kernel.FUSED_UVM_CACHING, **CACHED)
-    assert found[Phase.PREFETCH] == pytest.approx(8.96e-6 + tag_seconds())
+    assert found[Phase.PREFETCH] == pytest.approx(8.96e-6)
 
 
 def test_rows_that_no_one_trains_are_not_written_back() -> None:
     """In alone: the larger of 89,600 / 2e10 and 89,600 / 2.5e10."""
     found = seconds(Kernel.FUSED_UVM_CACHING, is_trained=False, **CACHED)
-    assert found[Phase.PREFETCH] == pytest.approx(4.48e-6 + tag_seconds())
+    assert found[Phase.PREFETCH] == pytest.approx(4.48e-6)
 
 
 def test_both_directions_meet_in_host_memory() -> None:
     """At 1e10 B/s of memory: 179,200 B take 17.92 us, longer than either direction of the link."""
     found = seconds(Kernel.FUSED_UVM_CACHING, tiered_hardware(ddr_bytes_per_second=1e10), **CACHED)
-    assert found[Phase.PREFETCH] == pytest.approx(17.92e-6 + tag_seconds())
+    assert found[Phase.PREFETCH] == pytest.approx(17.92e-6)
 
 
 def test_a_link_of_unknown_return_rate_returns_as_fast_as_it_fetches() -> None:
     """max(89,600 / 2e10, 179,200 / 2.5e10) = 7.168 us."""
     machine = without(tiered_hardware(), "host_link_return_bytes_per_second")
     found = seconds(Kernel.FUSED_UVM_CACHING, machine, **CACHED)
-    assert found[Phase.PREFETCH] == pytest.approx(7.168e-6 + tag_seconds())
+    assert found[Phase.PREFETCH] == pytest.approx(7.168e-6)
 
 
 def test_element_state_is_never_cached() -> None:
@@ -114,7 +118,7 @@ def test_element_state_is_never_cached() -> None:
     without = seconds(Kernel.FUSED_UVM_CACHING, **CACHED)
     with_state = seconds(Kernel.FUSED_UVM_CACHING, optimizer_element_bytes=4.0, **CACHED)
     added = with_state[Phase.BACKWARD_COMPUTE] - without[Phase.BACKWARD_COMPUTE]
-    assert added == pytest.approx(2 * 400 * 448 / 2e10)
+    assert added == pytest.approx(2 * 400 * 448 / 2.5e10)
     assert with_state[Phase.PREFETCH] == without[Phase.PREFETCH]
 
 
@@ -152,18 +156,18 @@ def test_small_rows_of_block_storage_are_bound_by_reads() -> None:
     """200 blocks: 200 / 1e6 = 200 us, their 819,200 B at 40 GB/s only 20.48 us. Written back at 2 GB/s."""
     fast = tiered_hardware(ssd_bytes_per_second=4e10)
     found = seconds(Kernel.KEY_VALUE, fast, **CACHED)[Phase.PREFETCH]
-    assert found == pytest.approx(200e-6 + 200 * 4096 / 2e9 + tag_seconds())
+    assert found == pytest.approx(200e-6 + 200 * 4096 / 2e9)
 
 
 def test_large_rows_of_block_storage_are_bound_by_bytes() -> None:
     """1,025 fp32 columns are 4,100 B, two blocks: 400 blocks = 1,638,400 B at 4 GB/s take 409.6 us, reads 400 us."""
     found = seconds(Kernel.KEY_VALUE, shard_columns=1025, table_columns=1025, **CACHED)[Phase.PREFETCH]
-    assert found == pytest.approx(409.6e-6 + 400 * 4096 / 2e9 + tag_seconds())
+    assert found == pytest.approx(409.6e-6 + 400 * 4096 / 2e9)
 
 
 def test_block_storage_that_no_one_trains_is_only_read() -> None:
     found = seconds(Kernel.KEY_VALUE, is_trained=False, **CACHED)[Phase.PREFETCH]
-    assert found == pytest.approx(max(200 / 1e6, 200 * 4096 / 4e9) + tag_seconds())
+    assert found == pytest.approx(max(200 / 1e6, 200 * 4096 / 4e9))
 
 
 def test_block_storage_is_never_faster_than_the_link_behind_which_it_lies() -> None:
@@ -184,7 +188,7 @@ def test_direct_reads_of_storage_class_memory_take_whole_blocks() -> None:
 
 def test_direct_updates_of_storage_class_memory_are_read_and_written_each_at_its_own_rate() -> None:
     """400 distinct rows of 512 B at 8 GB/s, and at 2 GB/s: 25.6 and 102.4 us. AdaGrad has as many bytes of state."""
-    near = seconds(Kernel.FUSED_UVM)[Phase.BACKWARD_COMPUTE] - 2 * 400 * 448 / 2e10
+    near = seconds(Kernel.FUSED_UVM)[Phase.BACKWARD_COMPUTE] - 2 * 400 * 448 / 2.5e10
     found = seconds(Kernel.FUSED_UVM, in_scm=True)[Phase.BACKWARD_COMPUTE]
     assert found - near == pytest.approx(400 * 512 / 8e9 + 400 * 512 / 2e9)
     with_state = seconds(Kernel.FUSED_UVM, in_scm=True, optimizer_element_bytes=4.0)[Phase.BACKWARD_COMPUTE]
@@ -194,9 +198,9 @@ def test_direct_updates_of_storage_class_memory_are_read_and_written_each_at_its
 def test_caches_over_storage_class_memory_share_it_between_reads_and_writes() -> None:
     """200 missed rows: 102,400 B read at 8 GB/s and written at 2 GB/s, 64 us together; over the link 4.5 and 9 us."""
     found = seconds(Kernel.FUSED_UVM_CACHING, in_scm=True, **CACHED)[Phase.PREFETCH]
-    assert found == pytest.approx(200 * 512 / 8e9 + 200 * 512 / 2e9 + tag_seconds())
+    assert found == pytest.approx(200 * 512 / 8e9 + 200 * 512 / 2e9)
     untrained = seconds(Kernel.FUSED_UVM_CACHING, in_scm=True, is_trained=False, **CACHED)[Phase.PREFETCH]
-    assert untrained == pytest.approx(200 * 512 / 8e9 + tag_seconds())
+    assert untrained == pytest.approx(200 * 512 / 8e9)
 
 
 def test_storage_class_memory_of_the_rates_and_lines_of_host_memory_costs_the_same() -> None:

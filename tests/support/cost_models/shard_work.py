@@ -126,11 +126,16 @@ def table_shard(
     return shard_work(num_ranks, ranks_per_host, **(values | more))
 
 
-def hardware(evidence: Evidence = Evidence.GIVEN, curves: dict[str, Curve] | None = None, **numbers: float) -> Hardware:
-    """Hardware of exactly these numbers."""
+def hardware(
+    evidence: Evidence = Evidence.GIVEN,
+    curves: dict[str, Curve] | None = None,
+    family: str = "inference",
+    **numbers: float,
+) -> Hardware:
+    """Hardware of exactly these numbers; of the families "gpu" and "custom" it has the kernels of GPUs."""
     return Hardware(
         profile="test",
-        family="custom",
+        family=family,
         ranks_per_host=8,
         numbers={
             name: Quantity(value=value, unit=FIELDS[name].unit, evidence=evidence, source="a test")
@@ -150,6 +155,29 @@ def plain_hardware(evidence: Evidence = Evidence.GIVEN) -> Hardware:
         inter_host_bytes_per_second=1e10,
         host_link_message_seconds=1e-5,
     )
+
+
+#: 4 TB/s of L2 that holds 1 MB; 10 ps per lookup forward, 20 ps backward, 40 ps before, 1 ns in caches; updates at 500
+#: GB/s and of at least 2 ns per row; 16, 8 and 18 GB/s of kernels that gather or update host memory, and of caches.
+GPU_NUMBERS = {
+    "l2_bytes": 1e6,
+    "l2_bytes_per_second": 4e12,
+    "lookup_seconds": 1e-11,
+    "backward_lookup_seconds": 2e-11,
+    "index_lookup_seconds": 4e-11,
+    "cache_lookup_seconds": 1e-9,
+    "update_bytes_per_second": 5e11,
+    "update_row_seconds": 2e-9,
+    "host_link_gather_bytes_per_second": 1.6e10,
+    "host_link_update_bytes_per_second": 8e9,
+    "host_link_cache_bytes_per_second": 1.8e10,
+}
+
+
+def gpu_hardware(evidence: Evidence = Evidence.GIVEN, **changes: float) -> Hardware:
+    """The plain hardware with the kernels of a GPU, and with the tiers of ``tiered_hardware``."""
+    numbers = {name: number.value for name, number in tiered_hardware().numbers.items()}
+    return hardware(evidence, family="gpu", **(numbers | GPU_NUMBERS | changes))
 
 
 def tiered_hardware(**changes: float) -> Hardware:

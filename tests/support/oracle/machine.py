@@ -22,6 +22,7 @@ class Machine:
     numbers: dict[str, float]
     curves: dict[str, Any]
     speeds: list[float]
+    family: str
 
     @classmethod
     def of(cls, hardware: dict[str, Any]) -> "Machine":
@@ -38,6 +39,9 @@ class Machine:
             whole = [name for name in numbers if name.endswith(("_block_bytes", "_seconds")) and "_per_" not in name]
             numbers = {name: value if name in whole else value / parts for name, value in numbers.items()}
             numbers.setdefault("intra_host_bytes_per_second", numbers["ddr_bytes_per_second"] / 2)
+        if given.get("host_link_bytes_per_second") is not None:
+            for use in ("gather", "update", "cache"):
+                numbers.pop(f"host_link_{use}_bytes_per_second", None)
         numbers |= {name: float(value) for name, value in given.items() if value is not None}
         if by_rank is not None:
             numbers["hbm_bytes"] = max(by_rank)
@@ -49,6 +53,7 @@ class Machine:
             numbers=numbers,
             curves={} if "intra_host_bytes_per_second" in given else profile.get("intra_host_curves", {}),
             speeds=speeds or [1.0] * (hosts * per_host),
+            family=str(profile.get("family", "custom")),
         )
 
     @property
@@ -77,18 +82,39 @@ class Machine:
         back = "host_link_return_bytes_per_second"
         return self.numbers[back if back in self.numbers else "host_link_bytes_per_second"]
 
-    def gather(self, row_bytes: float) -> float:
-        """g of the page."""
-        if not self.has_accelerators:
-            return up_to(row_bytes, 64)
-        if row_bytes <= 0:
-            return 0.0
-        sectors = up_to(row_bytes, 32)
-        return max(sectors, on_lines([(128, 224.0), (256, 294.4), (512, 512.0)], sectors))
+    @property
+    def is_gpu(self) -> bool:
+        """Whether kernels are those of a GPU."""
+        return self.has_accelerators and self.family in ("gpu", "custom")
 
-    def small_state(self, state_bytes: float) -> float:
-        """g' of the page."""
-        return up_to(state_bytes, 32 if self.has_accelerators else 64)
+    def whole(self, some_bytes: float) -> float:
+        """g of the page."""
+        return up_to(some_bytes, 32 if self.has_accelerators else 64)
+
+    def of_gpu(self, name: str, otherwise: float) -> float:
+        """Return a number of GPUs, 0 of other hardware."""
+        return self.numbers.get(name, otherwise) if self.is_gpu else 0.0
+
+    def gather_seconds(self, lookups: float, distinct: float, rows: float, row_bytes: float) -> float:
+        """Q of the page."""
+        x = self.whole(row_bytes)
+        if not self.is_gpu:
+            return lookups * x / self.memory_rate
+        alike = lookups
+        if distinct < rows:
+            alike = min(lookups, -rows * math.log(1 - distinct / rows))
+        held = min(1.0, self.of_gpu("l2_bytes", 40e6) / max(rows * x, 1.0))
+        read = min(lookups, max(distinct, alike * (1 - held)))
+        cached = self.of_gpu("l2_bytes_per_second", 2.3 * self.memory_rate)
+        return (read / self.memory_rate + (lookups - read) / cached) * x
+
+    def host_reads(self, lookups: float, distinct: float) -> float:
+        """n'' of the page, of lookups of cold rows."""
+        return distinct + 2 / 3 * max(lookups - distinct, 0.0) if self.is_gpu else lookups
+
+    def link(self, use: str) -> float:
+        """Lg, Lu, Lc or L of the page."""
+        return self.numbers.get(f"host_link_{use}_bytes_per_second", self.numbers["host_link_bytes_per_second"])
 
     def pace(self, operation: str, group: str, message: float) -> float:
         """Return seconds per byte of a collective among a group: all, host, or across."""

@@ -199,6 +199,11 @@ class Shard:
     def missed_rows(self) -> float:
         return self.u * (1 - (self.cached or 1.0) if self.m is None else self.m)
 
+    @property
+    def unheld_rows(self) -> float:
+        """v' of the page."""
+        return max(0.0, self.u - (1.0 if self.cached is None else self.cached) * self.rows)
+
 
 def shards_of(job: Job, plan: dict[str, Any]) -> Iterator[Shard]:
     """Yield every shard of a plan document."""

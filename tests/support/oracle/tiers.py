@@ -36,9 +36,10 @@ def add_shard(machine: Machine, shard: Shard, moved: Moved) -> None:
     row, state = up_to(shard.r, grain), up_to(shard.columns * shard.s, grain)
     cold = shard.u * (1 - shard.hot_distinct) if trained else 0.0
     if shard.kernel == "fused_uvm":
-        read, written = shard.n * (1 - shard.hot_lookups) * row + cold * (row + state), cold * (row + state)
+        gathered = machine.host_reads(shard.n * (1 - shard.hot_lookups), shard.u * (1 - shard.hot_distinct))
+        read, written = gathered * row + cold * (row + state), cold * (row + state)
     else:
-        read, written = fetched * row + cold * state, returned * row + cold * state
+        read, written = (fetched + shard.unheld_rows) * row + cold * state, returned * row + cold * state
     moved.read += read
     moved.written += written
     reads, writes = ("scm_bytes_per_second", "scm_write_bytes_per_second") if in_scm else ("ddr_bytes_per_second",) * 2

@@ -12,27 +12,39 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
     """Return the seconds of a training step but for communication."""
     machine, f = job.machine, job.wire_bytes("output_dtype") or 4.0
     w, d, sort = shard.table.id_bytes, shard.columns, _sort_bytes(shard)
-    a = shard.hot_lookups if shard.kernel == "fused_uvm" else 1.0
-    b = shard.hot_distinct if shard.kernel == "fused_uvm" else 1.0
-    forward = shard.n * (w + a * machine.gather(shard.r)) + shard.o * d * f
+    rate, is_uvm, is_cached = machine.memory_rate, shard.kernel == "fused_uvm", shard.kernel in CACHED
+    a, b, part = 1.0, 1.0, 1.0
+    if is_uvm:
+        a, b, part = shard.hot_lookups, shard.hot_distinct, shard.hot_rows / shard.table.num_rows
+    forward = (shard.n * w + shard.o * d * f) / rate
+    forward += machine.gather_seconds(a * shard.n, b * shard.u, part * shard.rows, shard.r)
+    forward += shard.n * machine.of_gpu("lookup_seconds", 3.2e-11)
     if shard.hot_rows:
-        forward += shard.n * machine.small_state(4)
-    backward = shard.n * (machine.gather(d * f) + w + sort)
+        forward += shard.n * machine.whole(4) / rate
+    gradients = min(shard.o, shard.n)
+    backward = shard.n * (w + sort) / rate + machine.gather_seconds(shard.n, gradients, gradients, d * f)
+    backward += shard.n * machine.of_gpu("backward_lookup_seconds", 510 / rate)
+    if is_cached and machine.is_gpu:
+        backward += shard.n * 256 / rate
     if shard.kernel == "dense":
-        backward += shard.u * machine.gather(shard.h)
-        backward += 2 * shard.rows * (shard.h + shard.r + d * shard.s + shard.t)
+        whole_pass = 2 * shard.rows * (shard.h + shard.r + d * shard.s + shard.t)
+        backward += (shard.u * machine.whole(shard.h) + whole_pass) / rate
     else:
         with_state = 0.0 if shard.kernel == "fused_uvm_caching" else b
-        state = with_state * machine.gather(d * shard.s) + machine.small_state(shard.t)
-        backward += 2 * shard.u * (b * machine.gather(shard.r) + state)
-    found = {
-        "forward_compute": forward / machine.memory_rate,
-        "backward_compute": backward / machine.memory_rate,
-        "prefetch": shard.n * (256 + sort) / machine.memory_rate if shard.kernel in CACHED else 0.0,
+        moved = b * machine.whole(shard.r) + with_state * machine.whole(d * shard.s) + machine.whole(shard.t)
+        pace = machine.of_gpu("update_bytes_per_second", 0.7 * rate) or rate
+        backward += shard.u * max(machine.of_gpu("update_row_seconds", 0.0), 2 * moved / pace)
+    sought = 0.0
+    if is_cached:
+        sought = shard.n * (machine.of_gpu("cache_lookup_seconds", 5950 / rate) or (256 + sort) / rate)
+    index = 0.0 if shard.is_replica or machine.world == 1 else machine.of_gpu("index_lookup_seconds", 85 / rate)
+    beside = off_device_seconds(machine, shard)
+    return {
+        "input_comm": shard.n * index,
+        "forward_compute": forward + beside.get("forward_compute", 0.0),
+        "backward_compute": backward + beside.get("backward_compute", 0.0),
+        "prefetch": max(sought, beside.get("prefetch", 0.0)),
     }
-    for phase, seconds in off_device_seconds(machine, shard).items():
-        found[phase] += seconds
-    return found
 
 
 def request_seconds(job: Job, shard: Shard) -> Seconds:
@@ -40,16 +52,17 @@ def request_seconds(job: Job, shard: Shard) -> Seconds:
     machine = job.machine
     ids = shard.n * shard.table.id_bytes
     moved = ids + shard.o * shard.columns * (job.wire_bytes("output_dtype") or 4.0)
-    if shard.kernel != "fused_uvm":
-        moved += shard.n * machine.gather(shard.r)
     if shard.kernel == "fused_uvm_caching":
         moved += shard.n * 256
+    forward = moved / machine.memory_rate + shard.n * machine.of_gpu("lookup_seconds", 3.2e-11)
+    if shard.kernel != "fused_uvm":
+        forward += machine.gather_seconds(shard.n, shard.u, shard.rows, shard.r)
     returned = shard.o * shard.columns * (job.wire_bytes("forward_comm_dtype") or 4.0)
     off_device = off_device_seconds(machine, shard)
     return {
         "input_comm": ids / machine.numbers["host_link_bytes_per_second"],
         "prefetch": off_device.get("prefetch", 0.0),
-        "forward_compute": moved / machine.memory_rate + off_device.get("forward_compute", 0.0),
+        "forward_compute": forward + off_device.get("forward_compute", 0.0),
         "forward_comm": returned / machine.return_link,
     }
 
@@ -59,7 +72,8 @@ def off_device_seconds(machine: Machine, shard: Shard) -> Seconds:
     if shard.kernel not in ("fused_uvm", "fused_uvm_caching", "key_value"):
         return {}
     numbers = machine.numbers
-    link, back = numbers["host_link_bytes_per_second"], machine.return_link
+    fetching = machine.link("cache")
+    returning = numbers.get("host_link_cache_bytes_per_second", machine.return_link)
     in_scm = shard.tier == "scm"
     reads = numbers["scm_bytes_per_second" if in_scm else "ddr_bytes_per_second"]
     writes = numbers["scm_write_bytes_per_second" if in_scm else "ddr_bytes_per_second"]
@@ -68,24 +82,34 @@ def off_device_seconds(machine: Machine, shard: Shard) -> Seconds:
     fetched = shard.missed_rows
     returned = fetched if shard.table.is_trained else 0.0
 
-    def direct(rows: float, parts: list[float], rate: float) -> float:
+    def moved(parts: list[float]) -> tuple[float, float]:
         lines, blocks = (sum(up_to(part, grain) for part in parts) for grain in (64.0, block))
-        return rows * max(lines / link, blocks / rate)
+        return lines, blocks
+
+    def gathered(rows: float) -> float:
+        lines, blocks = moved([shard.r])
+        return rows * max(lines / machine.link("gather"), blocks / reads)
+
+    def updated(rows: float, parts: list[float]) -> float:
+        lines, blocks = moved(parts)
+        return rows * max(lines / machine.link("update"), blocks / reads + blocks / writes)
 
     def copied() -> float:
-        line, part = up_to(shard.r, 64), up_to(shard.r, block)
-        return max(fetched * line / link, returned * line / back, fetched * part / reads + returned * part / writes)
+        lines, blocks = moved([shard.r])
+        both = max(fetched * lines / fetching, returned * lines / returning)
+        return max(both, fetched * blocks / reads + returned * blocks / writes)
 
     cold = shard.u * (1 - shard.hot_distinct)
     if shard.kernel == "fused_uvm":
         parts = [shard.r, state] if shard.table.is_trained else []
         return {
-            "forward_compute": direct(shard.n * (1 - shard.hot_lookups), [shard.r], reads),
-            "backward_compute": direct(cold, parts, reads) + direct(cold, parts, writes),
+            "forward_compute": gathered(machine.host_reads(shard.n * (1 - shard.hot_lookups), cold)),
+            "backward_compute": updated(cold, parts),
         }
     if shard.kernel == "fused_uvm_caching":
         return {
-            "backward_compute": direct(cold, [state], reads) + direct(cold, [state], writes),
+            "forward_compute": gathered(shard.unheld_rows),
+            "backward_compute": updated(cold, [state]),
             "prefetch": copied(),
         }
     size = numbers["ssd_block_bytes"]

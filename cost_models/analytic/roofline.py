@@ -11,7 +11,7 @@ Computation (:func:`add_lookups`), by the laws of the memory that the tables liv
 (:mod:`cost_models.analytic.table_memory`, of a GPU :mod:`cost_models.analytic.gpu_memory`):
 
 - forward: ``n (8 + 4 [weighted])`` bytes of ids, a row of ``r`` bytes gathered for every lookup [1], ``o d e_out``
-  bytes of outputs, and what a kernel takes per lookup;
+  bytes of outputs;
 - backward: each id's gradient row of ``d e_out`` bytes is gathered, of ``min(o, n)`` distinct ones; ids are sorted by
   row so that equal rows meet, ``n (8 + 4 [weighted] + 8 + 24 ceil(log2(rows) / 8))`` bytes of a radix sort
   of 8-byte keys and 4-byte positions, 8 bits per pass, read and written; then each distinct
@@ -114,8 +114,9 @@ class _Compute:
             distinct_rows(work) * self._device_share(work.hot_distinct_share),
             work.shard_rows * self._device_share(work.hot_row_share),
             stored_row_bytes(work),
+            memory.forward_lookup_seconds(work.lookups),
         )
-        return moved / memory.rate.value + rows + memory.forward_lookup_seconds(work.lookups)
+        return moved / memory.rate.value + rows
 
     def backward_seconds(self) -> Floats:
         """Gradient rows read, ids sorted, distinct rows updated or a dense gradient applied."""

@@ -87,11 +87,15 @@ class ServingModel:
         ids = work.lookups * id_bytes(work.is_weighted)
         elements = output_rows(work) * work.shard_columns
         gathered = memory.gather_seconds(
-            work.lookups, distinct_rows(work), work.shard_rows.astype(np.float64), stored_row_bytes(work)
+            work.lookups,
+            distinct_rows(work),
+            work.shard_rows.astype(np.float64),
+            stored_row_bytes(work),
+            memory.forward_lookup_seconds(work.lookups),
         )
         gathered = np.where(work.kernel == Kernel.FUSED_UVM, 0.0, gathered)
         moved = ids + tag_bytes(work) + elements * element_bytes(work.output_element_bytes)
-        forward = moved / memory.rate.value + gathered + memory.forward_lookup_seconds(work.lookups)
+        forward = moved / memory.rate.value + gathered
         returned = elements * element_bytes(work.forward_comm_element_bytes)
         tally.add(Phase.INPUT_COMM, ids / link.value, link.evidence)
         tally.add(Phase.FORWARD_COMPUTE, forward, memory.forward_evidence)

@@ -60,13 +60,18 @@ class TableMemory:
         """Bytes of the whole transactions that rows or states of so many bytes take."""
         return cache_lines(some_bytes, SECTOR_BYTES if self.is_accelerator else CACHE_LINE_BYTES)
 
-    def gather_seconds(self, lookups: Floats, distinct: Floats, rows: Floats, row_bytes: Floats) -> Floats:
-        """Seconds of reading a row for every lookup, of ``distinct`` rows among ``rows``."""
-        del distinct, rows  # nothing is known of repeats
+    def gather_seconds(
+        self, lookups: Floats, distinct: Floats, rows: Floats, row_bytes: Floats, least_seconds: Floats | float = 0.0
+    ) -> Floats:
+        """Seconds of reading a row for every lookup, of ``distinct`` rows among ``rows``.
+
+        ``least_seconds`` is what a kernel takes for its lookups, however narrow rows are, while it reads repeated rows.
+        """
+        del distinct, rows, least_seconds  # nothing is known of repeats
         return lookups * self.whole_bytes(row_bytes) / self.rate.value
 
     def forward_lookup_seconds(self, lookups: Floats) -> Floats:
-        """Seconds of a forward kernel beyond the bytes that it moves."""
+        """Seconds that a forward kernel takes at least for rows that repeat."""
         return np.zeros_like(lookups)
 
     def backward_lookup_seconds(self, lookups: Floats, cached_lookups: Floats) -> Floats:

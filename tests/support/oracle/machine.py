@@ -95,7 +95,9 @@ class Machine:
         """Return a number of GPUs, 0 of other hardware."""
         return self.numbers.get(name, otherwise) if self.is_gpu else 0.0
 
-    def gather_seconds(self, lookups: float, distinct: float, rows: float, row_bytes: float) -> float:
+    def gather_seconds(
+        self, lookups: float, distinct: float, rows: float, row_bytes: float, least: float = 0.0
+    ) -> float:
         """Q of the page."""
         x = self.whole(row_bytes)
         if not self.is_gpu:
@@ -105,8 +107,8 @@ class Machine:
             alike = min(lookups, -rows * math.log(1 - distinct / rows))
         held = min(1.0, self.of_gpu("l2_bytes", 40e6) / max(rows * x, 1.0))
         read = min(lookups, max(distinct, alike * (1 - held)))
-        cached = self.of_gpu("l2_bytes_per_second", 2.3 * self.memory_rate)
-        return (read / self.memory_rate + (lookups - read) / cached) * x
+        cached = self.of_gpu("l2_bytes_per_second", 1.7 * self.memory_rate)
+        return read / self.memory_rate * x + max(least, (lookups - read) / cached * x)
 
     def host_reads(self, lookups: float, distinct: float) -> float:
         """n'' of the page, of lookups of cold rows."""

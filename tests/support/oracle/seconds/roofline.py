@@ -17,8 +17,8 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
     if is_uvm:
         a, b, part = shard.hot_lookups, shard.hot_distinct, shard.hot_rows / shard.table.num_rows
     forward = (shard.n * w + shard.o * d * f) / rate
-    forward += machine.gather_seconds(a * shard.n, b * shard.u, part * shard.rows, shard.r)
-    forward += shard.n * machine.of_gpu("lookup_seconds", 3.2e-11)
+    least = shard.n * machine.of_gpu("lookup_seconds", 41.5e-12)
+    forward += machine.gather_seconds(a * shard.n, b * shard.u, part * shard.rows, shard.r, least)
     if shard.hot_rows:
         forward += shard.n * machine.whole(4) / rate
     gradients = min(shard.o, shard.n)
@@ -54,9 +54,10 @@ def request_seconds(job: Job, shard: Shard) -> Seconds:
     moved = ids + shard.o * shard.columns * (job.wire_bytes("output_dtype") or 4.0)
     if shard.kernel == "fused_uvm_caching":
         moved += shard.n * 256
-    forward = moved / machine.memory_rate + shard.n * machine.of_gpu("lookup_seconds", 3.2e-11)
+    forward = moved / machine.memory_rate
     if shard.kernel != "fused_uvm":
-        forward += machine.gather_seconds(shard.n, shard.u, shard.rows, shard.r)
+        least = shard.n * machine.of_gpu("lookup_seconds", 41.5e-12)
+        forward += machine.gather_seconds(shard.n, shard.u, shard.rows, shard.r, least)
     returned = shard.o * shard.columns * (job.wire_bytes("forward_comm_dtype") or 4.0)
     off_device = off_device_seconds(machine, shard)
     return {

@@ -1,0 +1,97 @@
+"""Launches of a benchmark: forward and backward, with rows in device memory, in host memory, or cached there."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.prices.reality.tbe.launch import ELEMENT_BYTES, STATE_BYTES, Table, launch_seconds, profile_of
+from benchmarks.prices.reality.tbe.power_law import Touched, power_law, uniform
+from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, is_number, number, predicted
+from cost_models.vocabulary import Kernel
+
+COLUMNS = frozenset({"backend", "kernel_location", "fwd_ms", "bwd_ms", "lookups", "batch_per_table"})
+_LOCATIONS = {"DEVICE": Kernel.FUSED, "UVM": Kernel.FUSED_UVM, "UVM_CACHING": Kernel.FUSED_UVM_CACHING}
+
+
+def found(path: Path, numbered: Sequence[Numbered]) -> Iterator[Found]:
+    """Yield two predictions for each row, or a reason for each direction that has none."""
+    for line, row in numbered:
+        try:
+            yield from _directions(path, line, row)
+        except ValueError as error:
+            yield f"not readable: {error}"
+
+
+def _directions(path: Path, line: int, row: Row) -> Iterator[Found]:
+    location = row["kernel_location"].partition("(")[0].strip()
+    profile = profile_of(row.get("gpu", ""))
+    reason = ""
+    if row["backend"] != "fbgemm_tbe":
+        reason = f"the hash tables of {row['backend']}, not FBGEMM's kernels"
+    elif location not in _LOCATIONS:
+        reason = f"rows in {location}"
+    elif profile is None:
+        reason = "no profile of the GPU"
+    elif row.get("optimizer", "") not in STATE_BYTES:
+        reason = f"optimizer {row.get('optimizer')}"
+    elif row.get("weights_dtype") not in ELEMENT_BYTES or row.get("output_dtype") not in ELEMENT_BYTES:
+        reason = "data type"
+    if reason or profile is None:
+        yield from (reason, reason)
+        return
+    count, table = round(number(row, "tables")), _table(row, location)
+    seconds = launch_seconds(profile, [table] * count)
+    for direction, column, value in zip(("forward", "backward"), ("fwd_ms", "bwd_ms"), seconds, strict=True):
+        if not row[column]:
+            yield "no time measured"
+            continue
+        yield predicted(
+            path,
+            line,
+            gpu=row["gpu"],
+            profile=profile,
+            location=location,
+            direction=direction,
+            columns=table.columns,
+            lookups=table.lookups * count,
+            subject=f"{direction} of {count} tables of {table.rows} x {table.columns} {row['weights_dtype']}, "
+            f"{table.lookups:.0f} lookups each, {row['optimizer']}, {row['kernel_location']}",
+            measured_seconds=number(row, column) / 1e3,
+            predicted_seconds=value,
+        )
+
+
+def _table(row: Row, location: str) -> Table:
+    count, num_rows = number(row, "tables"), round(number(row, "rows_per_table"))
+    bags, lookups = number(row, "batch_per_table"), number(row, "lookups") / number(row, "tables")
+    alpha = row.get("alpha", "")
+    touched = power_law(float(alpha), num_rows, lookups) if is_number(alpha) else uniform(num_rows, lookups)
+    distinct = number(row, "unique_lookups") / count if row.get("unique_lookups") else touched.distinct
+    held, missed = _cache(row, location, num_rows, distinct, touched)
+    is_pooled = row.get("pooling", "none") != "none"
+    return Table(
+        rows=num_rows,
+        columns=round(number(row, "dim")),
+        lookups=lookups,
+        outputs=bags if is_pooled else lookups,
+        distinct=distinct,
+        element_bytes=ELEMENT_BYTES[row["weights_dtype"]],
+        output_element_bytes=ELEMENT_BYTES[row["output_dtype"]],
+        optimizer=row["optimizer"],
+        is_pooled=is_pooled,
+        kernel=_LOCATIONS[location],
+        cache_load_factor=held,
+        missed_share=missed,
+    )
+
+
+def _cache(row: Row, location: str, num_rows: int, distinct: float, touched: Touched) -> tuple[float, float]:
+    """Return the cached share of the rows and the missed share of the distinct ones."""
+    if location != "UVM_CACHING":
+        return np.nan, np.nan
+    if row.get("cache_footprint_ratio"):  # cached rows over the distinct ones of a batch
+        cached = number(row, "cache_footprint_ratio") * distinct
+    else:
+        cached = number(row, "cache_load_factor") * num_rows
+    return min(cached / num_rows, 1.0), touched.missed_share(cached)

@@ -1,0 +1,68 @@
+"""A row of a file, its prediction, and the groups in which errors are averaged."""
+
+from pathlib import Path
+
+from benchmarks.prices.reality.row import PredictedRow
+
+Row = dict[str, str]
+Numbered = tuple[int, Row]  # line of the file, and what it says
+Found = PredictedRow | str  # or why there is no prediction
+
+#: 2^20 lookups of ten tables, rounded down for each, are 1,048,570; what benchmarks call a million.
+MANY_LOOKUPS = 1_000_000
+#: Columns of fp32 that the laws were fitted to.
+_WIDTHS = (4, 1024)
+
+
+def number(row: Row, name: str) -> float:
+    """Return a number of a row; raises ``ValueError`` that names the column where there is none."""
+    try:
+        return float(row[name])
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"no number in {name}") from error
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell states a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def predicted(
+    path: Path,
+    line: int,
+    *,
+    gpu: str,
+    profile: str,
+    location: str,
+    direction: str,
+    columns: float,
+    lookups: float,
+    subject: str,
+    measured_seconds: float,
+    predicted_seconds: float,
+) -> Found:
+    """Put a prediction into its groups; ``direction`` is forward or backward."""
+    if not measured_seconds > 0:
+        return "no time measured"
+    fine = [location, f"{columns:g} columns", f"priced as {profile}"]
+    if lookups >= MANY_LOOKUPS:
+        fine += ["a million lookups and more", f"{location}, a million lookups and more"]
+    else:
+        fine += ["fewer than a million lookups"]
+    groups = [f"tbe {direction}"]
+    if location != "DEVICE":
+        groups.append("tbe host memory")
+    return PredictedRow(
+        groups=(*groups, *(f"tbe {direction}: {one}" for one in fine)),
+        file=path.name,
+        line=line,
+        platform=f"{gpu}, one GPU",
+        subject=subject,
+        measured_seconds=measured_seconds,
+        predicted_seconds=predicted_seconds,
+        is_extrapolated=not _WIDTHS[0] <= columns <= _WIDTHS[1],
+    )

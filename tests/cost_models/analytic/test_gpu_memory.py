@@ -1,0 +1,240 @@
+"""The kernels of GPUs: each price by hand, what follows where a profile is silent, and its monotony."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cost_models.analytic.gpu_memory import host_reads, index_seconds, is_gpu, kernel_memory
+from cost_models.analytic.roofline import RooflineModel
+from cost_models.analytic.serving import ServingModel
+from cost_models.arrays import Floats
+from cost_models.hardware.hardware import Hardware
+from cost_models.hardware.profiles_loader import load_profile, profile_ids
+from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme
+from tests.support.contracts.cost_model import without
+from tests.support.cost_models.shard_work import GPU_NUMBERS, gpu_hardware, hardware, shard_work, table_shard
+
+#: 1,000 lookups of 100 fp32 columns, 416 B in whole sectors; one bag for each, in all batches of 8 ranks.
+SHARD: dict[str, Any] = {
+    "lookups": 1_000.0,
+    "distinct_rows": 400.0,
+    "table_columns": 100,
+    "shard_columns": 100,
+    "batch_outputs": 125.0,
+    "optimizer_row_bytes": 0.0,
+}
+
+
+def seconds(kernel: Kernel = Kernel.FUSED, machine: Hardware | None = None, **columns: Any) -> dict[Phase, float]:
+    work = shard_work(kernel=kernel, **(SHARD | columns))
+    found = RooflineModel().predict(work, machine or gpu_hardware()).seconds
+    return {phase: float(found[0, phase]) for phase in Phase}
+
+
+def gather(lookups: float, distinct: float, rows: float, row_bytes: float, **numbers: float) -> float:
+    memory = kernel_memory(gpu_hardware(**numbers))
+    columns = (np.array([float(one)]) for one in (lookups, distinct, rows, row_bytes))
+    return float(memory.gather_seconds(*columns)[0])
+
+
+def test_repeats_of_skewed_lookups_come_from_the_l2() -> None:
+    """400 of 1,000 lookups reach the memory, 416 B at 1 TB/s; among a million rows nothing else repeats by chance."""
+    assert gather(1_000, 400, 1e6, 400) == pytest.approx((400 / 1e12 + 600 / 4e12) * 416, rel=1e-3)
+
+
+def test_lookups_that_fall_on_all_rows_alike_find_what_the_l2_holds() -> None:
+    """All 10,000 rows are looked up, 4.16 MB, of which 1 MB is held: 76% of 100,000 lookups reach the memory."""
+    held = 1e6 / 4.16e6
+    assert gather(1e5, 1e4, 1e4, 400) == pytest.approx(1e5 * 416 * ((1 - held) / 1e12 + held / 4e12))
+
+
+def test_no_row_comes_from_the_l2_before_the_memory_was_read() -> None:
+    """1,000 rows fit in the L2 many times over, and each of them is read once."""
+    assert gather(1e5, 1e3, 1e3, 32) == pytest.approx(32 * (1e3 / 1e12 + 99e3 / 4e12))
+
+
+def test_lookups_that_never_repeat_all_reach_the_memory() -> None:
+    assert gather(1e3, 1e3, 1e9, 400) == pytest.approx(1e3 * 416 / 1e12, rel=1e-3)
+
+
+@given(
+    st.floats(0, 1e8),
+    st.floats(0, 1),
+    st.integers(1, 10**9),
+    st.floats(1, 4096),
+    st.sampled_from(range(3)),
+    st.floats(1, 9),
+)
+def test_more_lookups_distinct_rows_or_bytes_never_cost_less(
+    lookups: float, share: float, rows: int, row_bytes: float, grown: int, factor: float
+) -> None:
+    before = [lookups, min(lookups * share, float(rows)), row_bytes]
+    after = list(before)
+    after[grown] *= factor
+    after[1] = min(after[0], after[1], float(rows))
+    small, large = (gather(one[0], one[1], rows, one[2]) for one in (before, after))
+    assert large >= small * (1 - 1e-9)
+
+
+def test_forward_by_hand() -> None:
+    """8,000 B of ids and 1,000 outputs of 400 B; 400 rows of the memory, 600 of the L2."""
+    found = seconds()[Phase.FORWARD_COMPUTE]
+    memory = 1_000 * 8 + 1_000 * 400 + 400 * 416
+    assert found == pytest.approx(memory / 1e12 + 600 * 416 / 4e12, rel=1e-3)
+
+
+def test_narrow_rows_are_bound_by_the_time_of_a_lookup() -> None:
+    """600 repeats of 32 B need 4.8 ns of the L2, 1,000 lookups 10 ns."""
+    narrow = seconds(shard_columns=8)[Phase.FORWARD_COMPUTE]
+    assert narrow == pytest.approx((1_000 * 8 + 1_000 * 32 + 400 * 32) / 1e12 + 1_000 * 1e-11, rel=1e-3)
+    wide = {"shard_columns": 100, "machine": gpu_hardware(lookup_seconds=1e-15)}
+    assert seconds(**wide)[Phase.FORWARD_COMPUTE] == pytest.approx(seconds()[Phase.FORWARD_COMPUTE])
+
+
+def test_backward_by_hand() -> None:
+    """1,000 gradient rows of 416 B, ids and a sort of 8 + 3 x 24 B, 20 ps per lookup; 2 x 416 B of 400 rows at 500 GB/s
+    are less than 2 ns each."""
+    memory = 1_000 * (416 + 8 + 80)
+    found = seconds()[Phase.BACKWARD_COMPUTE]
+    assert found == pytest.approx(memory / 1e12 + 1_000 * 2e-11 + 400 * 2e-9)
+    with_state = seconds(optimizer_element_bytes=8.0)[Phase.BACKWARD_COMPUTE]
+    # 416 B of weights and 800 B of state: 2 x 1,216 B at 500 GB/s take 4.864 ns
+    assert with_state - found == pytest.approx(400 * (2 * 1_216 / 5e11 - 2e-9))
+
+
+def test_gradients_of_long_bags_are_read_again_from_the_l2() -> None:
+    """8 bags of 125 ids: 8 gradient rows of 416 B reach the memory once."""
+    longer = seconds(batch_outputs=1.0)[Phase.BACKWARD_COMPUTE]
+    saved = seconds()[Phase.BACKWARD_COMPUTE] - longer
+    assert saved == pytest.approx(992 * 416 * (1 / 1e12 - 1 / 4e12))
+
+
+def test_ids_of_other_ranks_are_checked_and_permuted() -> None:
+    machine = gpu_hardware()
+    without_index = gpu_hardware(index_lookup_seconds=0.0)
+    for scheme, ranks, expected in ((Scheme.TABLE_WISE, 8, 1), (Scheme.DATA_PARALLEL, 8, 0), (Scheme.TABLE_WISE, 1, 0)):
+        work = table_shard(scheme, num_ranks=ranks, ranks_per_host=ranks)
+        with_it, bare = (RooflineModel().predict(work, one).seconds[0] for one in (machine, without_index))
+        assert with_it[Phase.INPUT_COMM] - bare[Phase.INPUT_COMM] == pytest.approx(expected * work.lookups[0] * 4e-11)
+
+
+def test_kernels_that_read_host_memory_merge_a_third_of_the_repeats() -> None:
+    """400 distinct rows and two thirds of 600 repeats: 800 rows of 448 B at 16 GB/s."""
+    found = seconds(Kernel.FUSED_UVM)[Phase.FORWARD_COMPUTE]
+    device = (1_000 * 8 + 1_000 * 400) / 1e12 + 1_000 * 1e-11
+    assert found == pytest.approx(device + 800 * 448 / 1.6e10)
+    assert host_reads(hardware(hbm_bytes_per_second=1e12), np.array([10.0]), np.array([1.0]))[0] == 10
+
+
+def test_kernels_that_update_host_memory_read_and_write_at_once() -> None:
+    """400 rows of 448 B at 8 GB/s, where the memory needs 2 x 400 x 448 B / 25 GB/s; on the device 2 ns each."""
+    found = seconds(Kernel.FUSED_UVM)[Phase.BACKWARD_COMPUTE] - seconds()[Phase.BACKWARD_COMPUTE]
+    assert found == pytest.approx(400 * 448 / 8e9)
+
+
+def test_a_cache_is_searched_while_rows_travel() -> None:
+    """1,000 ids x 1 ns; 200 missed rows of 448 B at 18 GB/s take 4.98 us, and 2 x 89,600 B of memory 7.168 us."""
+    shares = {"cache_load_factor": 0.25, "missed_share": 0.5}
+    assert seconds(Kernel.FUSED_UVM_CACHING, **shares)[Phase.PREFETCH] == pytest.approx(7.168e-6)
+    fewer = shares | {"missed_share": 0.01}
+    assert seconds(Kernel.FUSED_UVM_CACHING, **fewer)[Phase.PREFETCH] == pytest.approx(1e-6)
+
+
+def test_the_backward_pass_reads_the_tags_of_a_cache_again() -> None:
+    shares = {"cache_load_factor": 0.25, "missed_share": 0.5}
+    added = seconds(Kernel.FUSED_UVM_CACHING, **shares)[Phase.BACKWARD_COMPUTE] - seconds()[Phase.BACKWARD_COMPUTE]
+    assert added == pytest.approx(1_000 * 256 / 1e12)
+
+
+def test_rows_that_a_cache_cannot_hold_at_once_are_read_by_the_kernel() -> None:
+    """A cache of 100 rows for 400: 300 rows of 448 B at 16 GB/s."""
+    shares = {"cache_load_factor": 1e-4, "missed_share": 0.9}
+    added = seconds(Kernel.FUSED_UVM_CACHING, **shares)[Phase.FORWARD_COMPUTE] - seconds()[Phase.FORWARD_COMPUTE]
+    assert added == pytest.approx(300 * 448 / 1.6e10)
+
+
+def test_a_user_s_rate_of_the_link_replaces_the_rates_of_its_uses() -> None:
+    machine = load_profile("dgx-h100-80g")
+    given = machine.with_overrides(
+        {"host_link_bytes_per_second": 1e10}, {"host_link_bytes_per_second": "bytes_per_second"}
+    )
+    assert "host_link_gather_bytes_per_second" in machine.numbers
+    assert not [
+        name
+        for name in given.numbers
+        if name in ("host_link_gather_bytes_per_second", "host_link_update_bytes_per_second")
+    ]
+    slow = seconds(Kernel.FUSED_UVM, given)[Phase.FORWARD_COMPUTE]
+    assert slow > 800 * 448 / 1e10
+
+
+def test_a_silent_profile_has_the_kernels_of_an_h100_by_the_rate_of_its_memory() -> None:
+    """Twice the rate of the memory: what moves bytes takes half as long, and is an estimate."""
+    silent = hardware(family="custom", hbm_bytes_per_second=2.68e12)
+    memory = kernel_memory(silent)
+    assert memory.rate.evidence is Evidence.GIVEN
+    assert memory.forward_evidence is memory.backward_evidence is memory.cache_evidence is Evidence.ESTIMATED
+    stated = kernel_memory(load_profile("dgx-h100-80g"))
+    lookups, none = np.array([1e6]), np.array([0.0])
+    assert memory.backward_lookup_seconds(lookups, none)[0] == pytest.approx(
+        stated.backward_lookup_seconds(lookups, none)[0], rel=0.02
+    )
+    assert memory.update_seconds(lookups, lookups)[0] == pytest.approx(
+        stated.update_seconds(lookups, lookups)[0], rel=0.02
+    )
+    assert memory.cache_seconds(lookups, none)[0] == pytest.approx(stated.cache_seconds(lookups, none)[0], rel=0.02)
+    fast = kernel_memory(hardware(family="custom", hbm_bytes_per_second=5.36e12))
+    assert fast.update_seconds(lookups, lookups)[0] == pytest.approx(memory.update_seconds(lookups, lookups)[0] / 2)
+
+
+def test_only_gpus_have_kernels_of_gpus() -> None:
+    gpus = {profile for profile in profile_ids() if profile != "custom" and is_gpu(load_profile(profile))}
+    assert {"dgx-h100-80g", "mi350x-8x-400g", "torchrec-default"} <= gpus
+    assert not {name for name in gpus if name.startswith(("tpu", "cpu", "inference"))}
+    assert index_seconds(load_profile("inference-6card-m2")).value == 0
+    assert not is_gpu(hardware(family="custom", ddr_bytes_per_second=1e11))
+    assert is_gpu(gpu_hardware())
+
+
+def test_every_number_of_the_kernels_matters() -> None:
+    """A number that no price reads would be shown with plans for nothing."""
+    kernels = [Kernel.FUSED, Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING]
+    columns = {"cache_load_factor": [np.nan, np.nan, 0.1], "missed_share": [np.nan, np.nan, 0.01]}
+    small = {"table_rows": 1_000, "shard_rows": 1_000, "lookups": 20_000.0, "distinct_rows": 1_000.0}
+    full = shard_work(kernel=kernels, **(SHARD | small | columns))
+    missed = shard_work(kernel=Kernel.FUSED_UVM_CACHING, **(SHARD | {"cache_load_factor": 0.1, "missed_share": 0.9}))
+    fast = {"ddr_bytes_per_second": 1e15}
+
+    def total(machine: Hardware) -> float:
+        return float(sum(RooflineModel().predict(one, machine).seconds.sum() for one in (full, missed)))
+
+    for name in GPU_NUMBERS:
+        slower = GPU_NUMBERS[name] * (10 if name.endswith("_seconds") and "_per_" not in name else 0.1)
+        assert total(gpu_hardware(**fast, **{name: slower})) > total(gpu_hardware(**fast)), name
+        assert total(without(gpu_hardware(**fast), name)) > 0  # none is needed
+
+
+@pytest.mark.parametrize("columns", [32, 64, 128])
+def test_cards_of_serving_hosts_are_priced_by_their_own_memory(columns: int) -> None:
+    """int4, int8 and fp16 rows of one width cost what their sectors of 32 B do."""
+    card = load_profile("inference-6card-m2")
+
+    def rows(element_bytes: float, overhead: float) -> Floats:
+        work = shard_work(
+            num_ranks=6,
+            ranks_per_host=6,
+            shard_columns=columns,
+            element_bytes=element_bytes,
+            row_overhead_bytes=overhead,
+            row_alignment_bytes=16.0,
+            batch_outputs=0.0,
+        )
+        found: Floats = ServingModel().predict(work, card).seconds[0, Phase.FORWARD_COMPUTE] - work.lookups * 8 / 3.5e10
+        return found / work.lookups * 3.5e10
+
+    expected = [np.ceil(size / 32) * 32 for size in (columns / 2 + 4, columns + 4, columns * 2)]
+    np.testing.assert_allclose([float(rows(*one)[0]) for one in ((0.5, 4.0), (1.0, 4.0), (2.0, 0.0))], expected)
+    assert len(set(expected)) > 1

@@ -19,6 +19,10 @@ class NumberDocument(Document):
     evidence: EvidenceLabel = Field(description="measured, given, datasheet or estimated.", examples=["measured"])
     source: str = Field(description="Who says so.")
     note: str = Field(default="", description="What else is known about it.")
+    rows: int | None = Field(default=None, description="Measured rows that it rests on; null where nothing is known.")
+    relative_error: float | None = Field(
+        default=None, description="Part of itself by which it may be wrong; null where nothing is known."
+    )
 
 
 class CurveDocument(Document):

@@ -8,6 +8,7 @@ Three generators made the ids of public measurements:
 - uniform (:func:`uniform`).
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,7 @@ class Touched:
         return float(missed) / self.distinct
 
 
+@functools.lru_cache(maxsize=256)
 def power_law(alpha: float, num_rows: int, lookups: float) -> Touched:
     """Rows of whole parts of a continuous power law, of so many independent lookups."""
     edges = _edges(num_rows)
@@ -62,6 +64,7 @@ def uniform(num_rows: int, lookups: float) -> Touched:
     return _independent(np.array([float(num_rows)]), np.array([1 / num_rows]), lookups)
 
 
+@functools.lru_cache(maxsize=256)
 def zipf_bags(alpha: float, num_rows: int, bags: float, bag_ids: float) -> Touched:
     """Rows of bags that have no id twice, of Zipf's law."""
     edges = _edges(num_rows)

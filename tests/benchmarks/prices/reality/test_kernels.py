@@ -1,0 +1,120 @@
+"""Public launches are predicted by the product's model, known by their columns, and never crash a report."""
+
+import gzip
+import math
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.prices.reality.kernels import left_out, rows
+from benchmarks.prices.reality.tbe.launch import Table, launch_seconds, profile_of
+from tests.support.paths import SHARED
+
+PUBLIC = SHARED / "measured_gpu"
+LAUNCHES = (
+    "backend,gpu,tables,rows_per_table,dim,batch_per_table,lookups,unique_lookups,pooling,weights_dtype,output_dtype,"
+    "optimizer,kernel_location,cache_footprint_ratio,cache_load_factor,alpha,fwd_ms,bwd_ms"
+)
+H100 = "NVIDIA H100 80GB HBM3"
+FIGURES = (
+    "gpu,kernel,direction,tables,rows,dim,batch,pooling_L,bags_total,lookups_total,alpha,optimizer,time_us,note,group"
+)
+TRACES = (
+    "trace,gpu,rank,step,class,kernel,collective,dtype,payload_bytes,dur_us,tbe_features,tbe_indices,tbe_offsets,"
+    "tbe_weight_elems"
+)
+
+
+def test_both_directions_of_a_launch_whatever_the_file_is_called(tmp_path: Path) -> None:
+    line = f"fbgemm_tbe,{H100},10,1000000,64,100000,1000000,300000,none,fp32,fp32,adam,DEVICE,,,1.05,0.3,0.9"
+    (tmp_path / "anything.csv.gz").write_bytes(gzip.compress(f"{LAUNCHES}\n{line}\n".encode()))
+    found = list(rows(tmp_path))
+    assert [row.groups[0] for row in found] == ["tbe forward", "tbe backward"]
+    table = Table(rows=1_000_000, columns=64, lookups=1e5, outputs=1e5, distinct=3e4, optimizer="adam", is_pooled=False)
+    assert [row.predicted_seconds for row in found] == list(launch_seconds("dgx-h100-80g", [table] * 10))
+    assert [row.measured_seconds for row in found] == pytest.approx([0.3e-3, 0.9e-3])
+    assert all((row.file, row.line) == ("anything.csv.gz", 2) for row in found)
+    assert "tbe forward: a million lookups and more" in found[0].groups
+
+
+def test_rows_in_host_memory_have_their_own_group(tmp_path: Path) -> None:
+    cells = f"fbgemm_tbe,{H100},1,1000000,128,100000,100000,,none,fp32,fp32,sgd,{{}},{{}},{{}},1.05,1,1"
+    places = (("UVM", "", ""), ("UVM_CACHING(LRU)", "0.8", ""), ("UVM_CACHING(LRU)", "", "0.1"), ("DEVICE", "", ""))
+    text = "\n".join([LAUNCHES, *(cells.format(*place) for place in places)])
+    (tmp_path / "a.csv").write_text(text)
+    found = [row for row in rows(tmp_path) if row.groups[0] == "tbe forward"]
+    assert ["tbe host memory" in row.groups for row in found] == [True, True, True, False]
+    assert len({row.predicted_seconds for row in found}) == 4
+
+
+def test_rows_without_a_law_are_counted_with_a_reason(tmp_path: Path) -> None:
+    """Hash tables, GPUs without a profile, and cells that are no numbers."""
+    cells = "{},{},{},1000000,128,100000,100000,,none,fp32,fp32,sgd,DEVICE,,,1.05,1,1"
+    lines = (("dynamicemb", H100, "1"), ("fbgemm_tbe", "Some GPU", "1"), ("fbgemm_tbe", H100, "many"))
+    (tmp_path / "a.csv").write_text("\n".join([LAUNCHES, *(cells.format(*line) for line in lines)]))
+    (tmp_path / "b.csv").write_text("unrelated,columns\n1,2\n")
+    (tmp_path / "c.csv").write_text("")
+    assert not list(rows(tmp_path))
+    assert left_out(tmp_path) == {
+        "the hash tables of dynamicemb, not FBGEMM's kernels": 2,
+        "no profile of the GPU": 2,
+        "not readable: no number in tables": 1,
+    }
+
+
+def test_the_two_kernels_of_a_backward_pass_are_added_up(tmp_path: Path) -> None:
+    cells = (
+        "MI350 (gfx950),DEVICE,{},10,10000000,64,4096,55,4096,2252800,1.15,exact_row_wise_adagrad,{},PROCESS_BLOCK,g"
+    )
+    both = [cells.format("bwd CTA-per-row", 200), cells.format("bwd warp-per-row", 500)]
+    (tmp_path / "a.csv").write_text("\n".join([FIGURES, *both]))
+    (found,) = rows(tmp_path)
+    assert found.measured_seconds == pytest.approx(700e-6)
+    assert "tbe backward: 64 columns" in found.groups
+    (tmp_path / "a.csv").write_text("\n".join([FIGURES, both[0]]))
+    assert not list(rows(tmp_path))
+    assert left_out(tmp_path) == {"one kernel of a backward pass without the other": 1}
+
+
+def test_a_step_of_a_trace(tmp_path: Path) -> None:
+    """10 tables of 1,000 rows; an all-to-all of 64,000,000 B of fp32 for 1,000,000 bags: 16 columns."""
+    start = "t,NVIDIA A100-SXM4-80GB,0,7"
+    lines = [
+        f"{start},nccl,all,all_to_all,float,64000000,900,,,,",
+        f"{start},tbe_forward,forward_unweighted,,,,100,10,20000000,1000001,160000",
+        f"{start},tbe_backward,backward,,,,300,,,,",
+        f"{start},sort,sort,,,,50,,,,",
+        f"{start},index_prep,bounds_check_indices,,,,70,,,,",
+    ]
+    (tmp_path / "a.csv").write_text("\n".join([TRACES, *lines]))
+    forward, backward = rows(tmp_path)
+    table = Table(rows=1_000, columns=16, lookups=2e6, outputs=1e5, distinct=math.nan)
+    expected = launch_seconds("dgx-a100-80g", [table] * 10)
+    assert (forward.predicted_seconds, backward.predicted_seconds) == expected
+    assert backward.measured_seconds == pytest.approx(350e-6)
+    assert sum(left_out(tmp_path).values()) == 3
+
+
+def test_gpus_are_known_by_their_names() -> None:
+    assert profile_of("NVIDIA A100-PG509-200") == "zionex-a100-40g"
+    assert profile_of("Tesla V100-SXM2-32GB") == "zionex-prototype-v100-32g"
+    assert profile_of("GPU") is None
+
+
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="needs the public measurements of ../shared/measured_gpu")
+def test_laws_hold_on_the_public_launches() -> None:
+    """Targets of launches with a million lookups or more; single widths are known less well."""
+    errors = defaultdict(list)
+    for row in rows(PUBLIC):
+        for group in row.groups:
+            errors[group].append(abs(row.relative_error))
+    many = "a million lookups and more"
+    assert np.mean(errors[f"tbe forward: {many}"]) < 0.05
+    assert np.mean(errors[f"tbe backward: {many}"]) < 0.03
+    for location in ("DEVICE", "UVM", "UVM_CACHING"):
+        assert np.mean(errors[f"tbe backward: {location}, {many}"]) < 0.04
+    assert np.mean(errors[f"tbe forward: UVM, {many}"]) < 0.03
+    for columns in (4, 16, 32, 512, 1024):
+        assert np.mean(errors[f"tbe forward: {columns} columns"]) < 0.10

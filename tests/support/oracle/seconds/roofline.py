@@ -38,12 +38,12 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
     if is_cached:
         sought = shard.n * (machine.of_gpu("cache_lookup_seconds", 5950 / rate) or (256 + sort) / rate)
     index = 0.0 if shard.is_replica or machine.world == 1 else machine.of_gpu("index_lookup_seconds", 85 / rate)
-    beside = off_device_seconds(machine, shard)
+    off_device = off_device_seconds(machine, shard)
     return {
         "input_comm": shard.n * index,
-        "forward_compute": forward + beside.get("forward_compute", 0.0),
-        "backward_compute": backward + beside.get("backward_compute", 0.0),
-        "prefetch": max(sought, beside.get("prefetch", 0.0)),
+        "forward_compute": forward + off_device.get("forward_compute", 0.0),
+        "backward_compute": backward + off_device.get("backward_compute", 0.0),
+        "prefetch": max(sought, off_device.get("prefetch", 0.0)),
     }
 
 

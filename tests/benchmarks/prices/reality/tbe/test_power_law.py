@@ -1,4 +1,4 @@
-"""Distinct rows and misses of generators, beside brute force and beside what a benchmark counted."""
+"""Distinct rows and misses of generators, against brute force and what a benchmark counted."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ def test_distinct_rows_are_those_that_recsys_examples_counted(lookups: int, num_
     assert power_law(1.05, num_rows, lookups).distinct == pytest.approx(counted, rel=1e-3)
 
 
-def test_uniform_lookups_beside_brute_force() -> None:
+def test_uniform_lookups_agree_with_brute_force() -> None:
     ids = np.random.default_rng(1).integers(0, 1_000, (200, 1_500))
     assert uniform(1_000, 1_500).distinct == pytest.approx(np.mean([len(np.unique(one)) for one in ids]), rel=0.01)
 
 
 @pytest.mark.parametrize("alpha", [0.9, 1.0, 1.2])
-def test_power_laws_beside_brute_force(alpha: float) -> None:
+def test_power_laws_agree_with_brute_force(alpha: float) -> None:
     """Whole parts of draws by the inverse of the distribution, of a table with classes of many rows."""
     num_rows = 400_000
     part = np.random.default_rng(2).random((20, 30_000))
@@ -39,7 +39,7 @@ def test_bags_without_repeats_touch_more_rows() -> None:
     assert zipf_bags(1.15, 10, 1, 20).distinct == pytest.approx(10, rel=1e-6)
 
 
-def test_misses_beside_a_simulated_cache() -> None:
+def test_misses_are_those_of_a_simulated_cache() -> None:
     """Steps of 2,000 lookups of 20,000 rows; the cache keeps the 4,000 rows that were used last."""
     random = np.random.default_rng(3)
     last, missed, touched = np.full(20_000, -1), 0, 0

@@ -165,12 +165,15 @@ def _hardware(spec: SpecDocument, problem: Problem) -> Iterator[Assumption]:
             evidence=quantity.evidence.label,
             source=quantity.basis,
         )
-    for name, curve in sorted(problem.cluster.hardware.intra_host_curves.items()):
+    hardware = problem.cluster.hardware
+    laws = {f"{name}_law": law.basis for name, law in hardware.domain_laws.items()}
+    laws |= {f"{name}_hosts_law": law.basis for name, law in hardware.hosts_laws.items()}
+    for name, basis in sorted(laws.items()):
         yield Assumption(
-            subject=f"hardware.{name}_curve",
-            value=f"{len(curve.message_bytes)} message sizes at {curve.num_ranks} ranks",
-            evidence=curve.evidence.label,
-            source=curve.source,
+            subject=f"hardware.{name}",
+            value=f"{counted(basis.num_rows, 'row')} of {basis.ranks[0]} to {basis.ranks[-1]} ranks, {basis.library}",
+            evidence=basis.evidence.label,
+            source=basis.source,
         )
     overrides = spec.hardware.overrides
     for name, unit in (("hbm_bytes_by_rank", "bytes"), ("relative_speed_by_rank", "of the profile's speed")):

@@ -1,35 +1,30 @@
-r"""Seconds of collectives: what one shard's bytes add to a message that carries all tables.
+r"""Seconds of collectives: what one shard's bytes add to a message that carries all tables, and the message's start.
 
-One collective of a training step carries the rows of every table, so its place on the
-bandwidth curve belongs to the *whole* message; a shard pays for its share:
+One collective of a training step carries the rows of every table, so its place on a law belongs to the *whole* message;
+a shard pays for its share:
 
-.. math:: seconds = b \, \frac{n-1}{n} \Big/ rate(M)
+.. math:: seconds = b \cdot pace(M), \qquad pace(M) = (t(M) - start) / M
 
-with ``b`` the shard's bytes, ``M`` the bytes of the whole message and ``n`` the ranks of the
-group (all-reduce: 2 (n-1)/n). Sizes follow nccl-tests: the whole buffer of one rank, its own
-part included, which for reduce-scatter is the input and for all-gather the output.
+with ``b`` the shard's bytes, ``M`` the bytes of the whole message and ``t`` the seconds of the collective. Sizes follow
+nccl-tests: the whole buffer of one rank, its own part included, which for reduce-scatter is the input and for
+all-gather the output. Shares of one message add up to the time of that message less its start, which is paid once,
+however the tables are placed (:meth:`Network.start_seconds`): spread over shares it would be charged by the bytes of
+the slowest rank, W times for a rank that holds W times the average.
 
-``rate(M)`` is the bus bandwidth once the collective has started. Its start latency is left out:
-it is paid once per step however the tables are placed, and seconds that add up over shards
-have no place for it. Spread over shares it would be charged by the bytes of the slowest rank,
-W times for a rank that holds W times the average. Left out with it is that a plan which uses
-one more kind of collective pays one more start. Shares of one message add up to the time of
-that message less its start.
+Inside a domain (a host, or the hosts of a rack that share NVLink) ``t`` is the profile's law of the operation
+(:mod:`cost_models.hardware.laws.domain_law`). Without a law ``intra_host_bytes_per_second`` stands for every collective
+and size: (n-1)/n of the bytes over it, of an all-reduce twice.
 
-Inside a host ``rate(M)`` comes from the profile's measured curve. A curve taken with another
-number of ranks keeps its bus bandwidth, an assumption that makes the answer ESTIMATED.
-Without a curve, ``intra_host_bytes_per_second`` stands for every collective and size; where
-that is lacking too, the model refuses.
+Over several domains ``t`` is the law over hosts (:mod:`cost_models.hardware.laws.hosts_law`), by the ranks that share a
+domain, or without one ``inter_host_bytes_per_second``:
 
-Across hosts every rank has a network card of its own, running at
-``inter_host_bytes_per_second``, beside the links inside the host:
+- all-to-all over N hosts: (N-1)/N of the bytes leave the host through the rank's network card;
+- the ring collectives cross each host boundary once per network card, so a card carries the G-th part of what a link
+  inside the host carries (G ranks per host).
 
-- all-to-all over N hosts: (N-1)/N of the bytes leave the host;
-- the ring collectives cross each host boundary once per network card, so a card carries the
-  G-th part of what a link inside the host carries (G ranks per host).
-
-Both parts move at the same time, so the slower one counts; their ratio is the same for every
-shard, hence shares still add up.
+What stays inside moves at the same time, so the slower one counts; their ratio is the same for every shard, hence
+shares still add up. Links inside do not bound a collective over hosts that has a law of its own while nothing is known
+of them.
 
 References
 ----------
@@ -37,12 +32,14 @@ nccl-tests, ``doc/PERFORMANCE.md`` (bus bandwidth of each collective).
 NVIDIA/nccl-tests issue 130 (all-to-all over hosts: N/(N-1) x network card per rank).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cost_models.arrays import Floats
-from cost_models.hardware.hardware import Curve, Hardware
+from cost_models.collectives.collective_bytes import Group
+from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.hardware.laws.hosts_law import ROUNDS, HostsLaw
 from cost_models.vocabulary import Evidence
 
 
@@ -55,18 +52,22 @@ class CommTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Seconds per byte of a share of the message, and the weakest number behind them."""
+class _Reach:
+    """How the ranks of a group lie: ``inside`` of them share a domain, on ``num_domains`` domains."""
 
-    seconds_per_byte: Floats  # broadcastable against the shards
-    evidence: Evidence
+    inside: int
+    num_domains: int
+
+    @property
+    def num_ranks(self) -> int:
+        return self.inside * self.num_domains
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
     """The links among ``num_ranks`` ranks on hosts of ``ranks_per_host``.
 
-    Every method takes the bytes of each shard, shape ``(num_shards,)``, and the bytes of the
+    Every method of a collective takes the bytes of each shard, shape ``(num_shards,)``, and the bytes of the
     whole message (one number, or one per shard), both as the buffer of one rank. Nothing is
     needed of the hardware, and zero seconds are returned, where a group has one rank or
     nothing is sent.
@@ -83,112 +84,145 @@ class Network:
 
     def all_to_all(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-to-all among all ranks."""
-        hosts, message = self.num_hosts, _size(message_bytes)
-        if not self._sends(self.num_ranks, shard_bytes):
-            return _nothing(shard_bytes)
-        # Of a rank's buffer, 1/N goes to the ranks of its own host and (N-1)/N leaves it.
-        inside = self._inside("alltoall", 1.0, message / hosts, "an all-to-all among the ranks of a host")
-        across = self._across((hosts - 1) / hosts, "an all-to-all over several hosts")
-        return _slower(shard_bytes, inside, across, inside_share=1 / hosts)
+        return self._shares("all_to_all", "all", shard_bytes, _size(message_bytes))
 
     def reduce_scatter(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """Reduce-scatter among all ranks; bytes are the input buffer."""
-        return self._ring("reduce_scatter", 1.0, shard_bytes, _size(message_bytes))
+        return self._shares("reduce_scatter", "all", shard_bytes, _size(message_bytes))
 
     def all_gather(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-gather among all ranks; bytes are the output buffer."""
-        return self._ring("all_gather", 1.0, shard_bytes, _size(message_bytes))
+        return self._shares("all_gather", "all", shard_bytes, _size(message_bytes))
 
     def all_reduce(self, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
         """All-reduce among all ranks."""
-        return self._ring("all_reduce", 2.0, shard_bytes, message_bytes)
+        return self._shares("all_reduce", "all", shard_bytes, message_bytes)
 
     def reduce_scatter_inside_host(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """Reduce-scatter among the ranks of one host; bytes are the input buffer."""
-        return self._inside_only("reduce_scatter", shard_bytes, _size(message_bytes))
+        return self._shares("reduce_scatter", "host", shard_bytes, _size(message_bytes))
 
     def all_gather_inside_host(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-gather among the ranks of one host; bytes are the output buffer."""
-        return self._inside_only("all_gather", shard_bytes, _size(message_bytes))
+        return self._shares("all_gather", "host", shard_bytes, _size(message_bytes))
 
     def all_to_all_across_hosts(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-to-all among the ranks of equal position, one on each host."""
-        hosts = self.num_hosts
-        if not self._sends(hosts, shard_bytes):
-            return _nothing(shard_bytes)
-        pace = self._across((hosts - 1) / hosts, "an all-to-all over several hosts")
-        return _at(shard_bytes, pace)
+        return self._shares("all_to_all", "across", shard_bytes, _size(message_bytes))
 
-    def _ring(self, collective: str, rounds: float, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
-        """Time a collective over all ranks in which every link inside a host carries the whole buffer."""
-        if not self._sends(self.num_ranks, shard_bytes):
-            return _nothing(shard_bytes)
-        what = f"a {collective.replace('_', '-')}"
-        share = rounds * (self.num_ranks - 1) / self.num_ranks
-        inside = self._inside(
-            collective, rounds, message_bytes, f"{what} among the ranks of a host", ranks=self.num_ranks
-        )
-        across = self._across(share / self.ranks_per_host, f"{what} over several hosts")
-        return _slower(shard_bytes, inside, across, inside_share=1.0)
+    def start_seconds(self, operation: str, group: Group) -> Quantity:
+        """Return the start of one collective of a group, whatever it carries; 0 if the group has one rank.
 
-    def _inside_only(self, collective: str, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
-        """Time a collective among the ranks of one host."""
-        if not self._sends(self.ranks_per_host, shard_bytes):
-            return _nothing(shard_bytes)
-        what = f"a {collective.replace('_', '-')} among the ranks of a host"
-        return _at(shard_bytes, self._inside(collective, 1.0, message_bytes, what))
-
-    def _inside(
-        self, collective: str, rounds: float, message_bytes: Floats, needed_for: str, *, ranks: int | None = None
-    ) -> Pace:
-        """Pace of the links inside a host when a rank's buffer there has ``message_bytes``.
-
-        ``ranks`` is the size of the group, by default the ranks of a host; a ring over more
-        hosts passes the links of each host with the share of its whole group.
+        Without a law it is the profile's ``inter_host_latency_seconds`` or ``intra_host_latency_seconds``, the former
+        where the group spans domains; 0, as an estimate, where the profile has neither.
         """
-        if self.ranks_per_host == 1:
-            return Pace(seconds_per_byte=np.zeros(1), evidence=Evidence.MEASURED)
-        group = self.ranks_per_host if ranks is None else ranks
-        share = rounds * (group - 1) / group
-        curve = self.hardware.intra_host_curves.get(collective)
-        if curve is not None:
-            evidence = curve.evidence if curve.num_ranks == group else Evidence.ESTIMATED
-            return Pace(seconds_per_byte=share / sustained_bytes_per_second(curve, message_bytes), evidence=evidence)
-        return self._constant_rate("intra_host", share, needed_for)
+        reach = self._reach(group)
+        if reach.num_ranks == 1:
+            return _seconds(0.0, Evidence.MEASURED, "a group of one rank sends nothing")
+        starts = []
+        if reach.inside > 1 and (law := self.hardware.domain_laws.get(operation)) is not None:
+            known = law.basis.evidence_at(0.0, reach.inside)
+            starts.append(_seconds(law.start_seconds(reach.inside), known, law.basis.source))
+        elif reach.inside > 1 and (reach.num_domains == 1 or self._hosts_law(operation) is None):
+            starts.append(self._latency("intra_host_latency_seconds"))
+        if reach.num_domains > 1:
+            over = self._hosts_law(operation)
+            if over is None:
+                starts.append(self._latency("inter_host_latency_seconds"))
+            else:
+                known = over.evidence_at(0.0, reach.num_domains, reach.num_ranks)
+                starts.append(_seconds(over.start(reach.num_domains, reach.inside), known, over.basis.source))
+        longest = max(starts, key=lambda start: start.value)
+        return replace(longest, evidence=max(start.evidence for start in starts))
 
-    def _across(self, share: float, needed_for: str) -> Pace:
-        """Pace of the network cards when ``share`` of a rank's buffer leaves through its card."""
-        if self.num_hosts == 1:
-            return Pace(seconds_per_byte=np.zeros(1), evidence=Evidence.MEASURED)
-        return self._constant_rate("inter_host", share, needed_for)
+    def whole_seconds(self, operation: str, group: Group, message_bytes: Floats) -> CommTime:
+        """Return the seconds of whole collectives of these messages, their start included."""
+        message = np.asarray(message_bytes, dtype=np.float64)
+        start = self.start_seconds(operation, group)
+        moved = self._shares(operation, group, message, message)
+        return CommTime(seconds=moved.seconds + start.value, evidence=max(moved.evidence, start.evidence))
 
-    def _constant_rate(self, level: str, share: float, needed_for: str) -> Pace:
-        """Pace of a link of which one rate is known for all sizes."""
-        rate = self.hardware.quantity(f"{level}_bytes_per_second", needed_for=needed_for)
-        return Pace(seconds_per_byte=np.array([share / rate.value]), evidence=rate.evidence)
+    def whole_interval(self, operation: str, group: Group, message_bytes: float) -> tuple[float, float] | None:
+        """Return what 90% of measured over predicted seconds of such a collective lie between; ``None``: not known."""
+        reach = self._reach(group)
+        if reach.num_domains > 1:
+            over = self._hosts_law(operation)
+            return None if over is None else over.intervals.at(message_bytes, over.doublings_beyond(reach.num_domains))
+        law = self.hardware.domain_laws.get(operation)
+        return None if law is None else law.intervals.at(message_bytes, law.basis.doublings_beyond(reach.inside))
 
-    @staticmethod
-    def _sends(group: int, shard_bytes: Floats) -> bool:
-        return group > 1 and bool(np.any(shard_bytes > 0))
+    def _reach(self, group: Group) -> _Reach:
+        """Lay out a group: domains are whole hosts, and the last one counts as full."""
+        domain = max(self.hardware.domain_ranks, self.ranks_per_host)
+        hosts = max(domain // self.ranks_per_host, 1)
+        if group == "host":
+            return _Reach(inside=self.ranks_per_host, num_domains=1)
+        each = 1 if group == "across" else self.ranks_per_host
+        if self.num_hosts <= hosts:
+            return _Reach(inside=self.num_hosts * each, num_domains=1)
+        return _Reach(inside=hosts * each, num_domains=-(-self.num_hosts // hosts))
+
+    def _shares(self, operation: str, group: Group, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
+        """Time the shards of messages that have started."""
+        reach = self._reach(group)
+        if reach.num_ranks == 1 or not np.any(shard_bytes > 0):
+            return CommTime(seconds=np.zeros(shard_bytes.shape), evidence=Evidence.MEASURED)
+        paces = [self._inside(operation, reach, message_bytes), self._across(operation, reach, message_bytes)]
+        known = [pace for pace in paces if pace is not None]
+        slowest = np.max(np.broadcast_arrays(*(pace.seconds for pace in known)), axis=0)
+        return CommTime(seconds=shard_bytes * slowest, evidence=max(pace.evidence for pace in known))
+
+    def _inside(self, operation: str, reach: _Reach, message_bytes: Floats) -> CommTime | None:
+        """Seconds per byte of the links inside a domain; ``None`` where they do not count."""
+        if reach.inside == 1:
+            return None
+        # Of an all-to-all 1/N goes to the ranks of the own domain; a ring passes its links with the whole buffer.
+        parts = reach.num_domains if operation == "all_to_all" else 1
+        ranks = reach.inside if operation == "all_to_all" else reach.num_ranks
+        share = (ranks - 1) / ranks / parts
+        message = message_bytes / parts
+        law = self.hardware.domain_laws.get(operation)
+        if law is not None:
+            evidence = law.basis.evidence_at(float(np.max(message)), reach.inside)
+            pace = law.pace(message, reach.inside) * share / ((reach.inside - 1) / reach.inside)
+            return CommTime(seconds=pace, evidence=evidence)
+        if reach.num_domains > 1 and not self.hardware.has(_INSIDE) and self._hosts_law(operation) is not None:
+            return None
+        rate = self.hardware.quantity(_INSIDE, needed_for=f"{_words(operation)} among the ranks of a host")
+        return _constant(share * ROUNDS.get(operation, 1.0), rate)
+
+    def _across(self, operation: str, reach: _Reach, message_bytes: Floats) -> CommTime | None:
+        """Seconds per byte between domains; ``None`` if there is one."""
+        if reach.num_domains == 1:
+            return None
+        law = self._hosts_law(operation)
+        if law is not None:
+            evidence = law.evidence_at(float(np.max(message_bytes)), reach.num_domains, reach.num_ranks)
+            return CommTime(seconds=law.pace(message_bytes, reach.num_domains, reach.inside), evidence=evidence)
+        rate = self.hardware.quantity(_ACROSS, needed_for=f"{_words(operation)} over several hosts")
+        if operation == "all_to_all":
+            return _constant((reach.num_domains - 1) / reach.num_domains, rate)
+        return _constant(ROUNDS[operation] * (reach.num_ranks - 1) / reach.num_ranks / reach.inside, rate)
+
+    def _hosts_law(self, operation: str) -> HostsLaw | None:
+        """Return the law over hosts of an operation, of a ring without one that of another ring."""
+        laws = self.hardware.hosts_laws
+        if operation in laws or operation not in ROUNDS:
+            return laws.get(operation)
+        other = next((name for name in ("all_gather", "reduce_scatter", "all_reduce") if name in laws), None)
+        return None if other is None else laws[other].of_other_ring(operation)
+
+    def _latency(self, name: str) -> Quantity:
+        if self.hardware.has(name):
+            return self.hardware.quantity(name, needed_for="the start of a collective")
+        return _seconds(0.0, Evidence.ESTIMATED, f"{self.hardware.profile} has no {name}")
 
 
-def sustained_bytes_per_second(curve: Curve, message_bytes: Floats) -> Floats:
-    """Read the bus bandwidth of messages that have started off a curve.
+_INSIDE, _ACROSS = "intra_host_bytes_per_second", "inter_host_bytes_per_second"
 
-    The start is what the smallest measured message took beyond its bytes at the fastest rate
-    of the curve, and is taken off every measured time, though no message becomes faster than
-    that rate. Between sizes the rest is interpolated linearly in the logarithms of size and
-    time; after a running maximum over the measured times it never falls with size. Below the
-    smallest size the rate stays the fastest, above the largest that of the largest.
-    """
-    sizes = np.asarray(curve.message_bytes)
-    times = np.maximum.accumulate(sizes / np.asarray(curve.bus_bytes_per_second))
-    fastest = float(np.max(sizes / times))
-    start = times[0] - sizes[0] / fastest
-    rates = sizes / np.maximum(times - start, sizes / fastest)
-    within = np.clip(message_bytes, sizes[0], sizes[-1])
-    read: Floats = np.exp(np.interp(np.log(within), np.log(sizes), np.log(rates)))
-    return read
+
+def _words(operation: str) -> str:
+    return f"{'an' if operation.startswith('all') else 'a'} {operation.replace('_', '-')}"
 
 
 def _size(message_bytes: float) -> Floats:
@@ -196,15 +230,10 @@ def _size(message_bytes: float) -> Floats:
     return np.array([message_bytes], dtype=np.float64)
 
 
-def _nothing(shard_bytes: Floats) -> CommTime:
-    return CommTime(seconds=np.zeros(shard_bytes.shape), evidence=Evidence.MEASURED)
+def _seconds(value: float, evidence: Evidence, source: str) -> Quantity:
+    return Quantity(value=value, unit="seconds", evidence=evidence, source=source)
 
 
-def _at(shard_bytes: Floats, pace: Pace) -> CommTime:
-    return CommTime(seconds=shard_bytes * pace.seconds_per_byte, evidence=pace.evidence)
-
-
-def _slower(shard_bytes: Floats, inside: Pace, across: Pace, *, inside_share: float) -> CommTime:
-    """Two parts of one message that move at the same time."""
-    pace = np.maximum(inside.seconds_per_byte * inside_share, across.seconds_per_byte)
-    return CommTime(seconds=shard_bytes * pace, evidence=max(inside.evidence, across.evidence))
+def _constant(share: float, rate: Quantity) -> CommTime:
+    """Seconds per byte of links of which one rate is known for all sizes."""
+    return CommTime(seconds=np.array([share / rate.value]), evidence=rate.evidence)

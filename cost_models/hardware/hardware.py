@@ -10,14 +10,20 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from cost_models.errors import MissingHardwareNumber
-from cost_models.vocabulary import Evidence
+import numpy as np
 
-#: Collectives that a profile may have curves of, as the keys of ``Hardware.intra_host_curves``.
-COLLECTIVES = ("alltoall", "reduce_scatter", "all_gather", "all_reduce")
+from cost_models.errors import MissingHardwareNumber
+from cost_models.hardware.laws.domain_law import DomainLaw
+from cost_models.hardware.laws.hosts_law import HostsLaw
+from cost_models.hardware.laws.law_set import LawSet
+from cost_models.vocabulary import Evidence
 
 #: Rates of single uses of the link to host memory, where the general one is not enough.
 _USES_OF_LINK = tuple(f"host_link_{use}_bytes_per_second" for use in ("gather", "update", "cache"))
+#: Sizes at which :attr:`Hardware.intra_host_curves` shows a law.
+_SHOWN_BYTES = tuple(2.0**power for power in range(16, 31, 2))
+#: Names of operations in ``intra_host_curves``, where they differ.
+_SHOWN_NAMES = {"all_to_all": "alltoall"}
 
 Value = TypeVar("Value")
 
@@ -63,30 +69,17 @@ _PLACEHOLDER = Quantity(value=1.0, unit="", evidence=Evidence.ESTIMATED, source=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Bus bandwidth of one collective by message size, as measured.
+    """Bus bandwidth of one collective by message size: how a law is shown.
 
     ``message_bytes`` is the whole buffer of one rank and ``bus_bytes_per_second`` follows
-    nccl-tests: bytes / time x (n-1)/n, for all-reduce x 2(n-1)/n.
+    nccl-tests: bytes / time x (n-1)/n, for all-reduce x 2(n-1)/n; the start is in the time.
     """
 
-    message_bytes: tuple[float, ...]  # increasing
+    message_bytes: tuple[float, ...]
     bus_bytes_per_second: tuple[float, ...]  # of the same length
-    num_ranks: int  # ranks that took part in the measurement
+    num_ranks: int
     evidence: Evidence
     source: str
-
-    def __post_init__(self) -> None:
-        """Check that the curve is one."""
-        if len(self.message_bytes) < 1 or len(self.message_bytes) != len(self.bus_bytes_per_second):
-            raise ValueError("Expected as many message sizes as bandwidths, at least one.")
-        if any(b <= a for a, b in zip(self.message_bytes, self.message_bytes[1:], strict=False)):
-            raise ValueError("Expected increasing message sizes.")
-        if not (self.message_bytes[0] > 0 and self.message_bytes[-1] < float("inf")):
-            raise ValueError("Expected finite message sizes > 0.")
-        if not all(0 < rate < float("inf") for rate in self.bus_bytes_per_second):
-            raise ValueError("Expected finite bandwidths > 0.")
-        if self.num_ranks < 2:
-            raise ValueError("Expected num_ranks >= 2.")
 
 
 class _Recorded(Mapping[str, Value]):
@@ -125,8 +118,11 @@ class Hardware:
     family: str  # "gpu", "tpu", "cpu", "inference", "custom"
     ranks_per_host: int  # of the profile; a spec may use fewer
     numbers: Mapping[str, Quantity]
-    #: by collective (COLLECTIVES), inside one host
-    intra_host_curves: Mapping[str, Curve] = field(default_factory=dict)
+    #: measured laws by operation: inside one domain, and over several
+    domain_laws: Mapping[str, DomainLaw] = field(default_factory=dict)
+    hosts_laws: Mapping[str, HostsLaw] = field(default_factory=dict)
+    #: ranks that share the links of a domain, whole hosts of them (an NVL72 rack: 72); 0: those of a host
+    domain_ranks: int = 0
     description: str = ""  # what machine this is, for people
     devices: tuple[str, ...] = ()  # names that drivers have for its accelerators; () if none is known
     #: missing numbers by name, of a copy that collects them instead of raising
@@ -135,7 +131,24 @@ class Hardware:
     def __post_init__(self) -> None:
         """Make the mappings read-only."""
         object.__setattr__(self, "numbers", MappingProxyType(dict(self.numbers)))
-        object.__setattr__(self, "intra_host_curves", MappingProxyType(dict(self.intra_host_curves)))
+        object.__setattr__(self, "domain_laws", MappingProxyType(dict(self.domain_laws)))
+        object.__setattr__(self, "hosts_laws", MappingProxyType(dict(self.hosts_laws)))
+
+    @property
+    def intra_host_curves(self) -> Mapping[str, Curve]:
+        """The laws inside a domain as bus bandwidths by message size, of as many ranks as a host has."""
+        ranks = max(self.ranks_per_host, 2)
+        sizes = np.array(_SHOWN_BYTES)
+        return {
+            _SHOWN_NAMES.get(operation, operation): Curve(
+                message_bytes=_SHOWN_BYTES,
+                bus_bytes_per_second=tuple(law.bus_bytes_per_second(sizes, ranks).tolist()),
+                num_ranks=ranks,
+                evidence=law.basis.evidence_at(sizes[-1], ranks),
+                source=law.basis.source,
+            )
+            for operation, law in sorted(self.domain_laws.items())
+        }
 
     def has(self, name: str) -> bool:
         """Whether the profile has a number of this name."""
@@ -167,21 +180,23 @@ class Hardware:
     def recorded(self) -> tuple["Hardware", set[str]]:
         """Return a copy, and a set that collects the names of all numbers read from the copy.
 
-        Curves are named ``<collective>_curve``. A plan lists the numbers that its prices
+        Laws are named ``<operation>_law`` and ``<operation>_hosts_law``. A plan lists the numbers that its prices
         used, not everything that is known of a machine.
         """
         read: set[str] = set()
         copy = replace(self)
         object.__setattr__(copy, "numbers", _Recorded(self.numbers, read, "{}"))
-        object.__setattr__(copy, "intra_host_curves", _Recorded(self.intra_host_curves, read, "{}_curve"))
+        object.__setattr__(copy, "domain_laws", _Recorded(self.domain_laws, read, "{}_law"))
+        object.__setattr__(copy, "hosts_laws", _Recorded(self.hosts_laws, read, "{}_hosts_law"))
         return copy, read
 
     def with_overrides(self, values: Mapping[str, float], units: Mapping[str, str]) -> "Hardware":
         """Return a copy where the user's values replace the profile's, with evidence GIVEN.
 
-        A given ``intra_host_bytes_per_second`` also replaces the measured curves: the user
-        knows better than a curve that was taken on another machine. A given ``host_link_bytes_per_second``
-        likewise replaces the rates of single uses of the link, of which it is the general one.
+        A given ``intra_host_bytes_per_second`` also replaces the laws inside a domain, and a given
+        ``inter_host_bytes_per_second`` those over hosts: the user knows better than a law of another machine. A given
+        ``host_link_bytes_per_second`` likewise replaces the rates of single uses of the link, of which it is the
+        general one.
         """
         replaced = _USES_OF_LINK if "host_link_bytes_per_second" in values else ()
         numbers = {name: number for name, number in self.numbers.items() if name not in replaced}
@@ -189,5 +204,12 @@ class Hardware:
             numbers[name] = Quantity(
                 value=float(value), unit=units[name], evidence=Evidence.GIVEN, source="hardware.overrides of the spec"
             )
-        curves = {} if "intra_host_bytes_per_second" in values else dict(self.intra_host_curves)
-        return replace(self, numbers=numbers, intra_host_curves=curves)
+        domain_laws = {} if "intra_host_bytes_per_second" in values else dict(self.domain_laws)
+        hosts_laws = {} if "inter_host_bytes_per_second" in values else dict(self.hosts_laws)
+        return replace(self, numbers=numbers, domain_laws=domain_laws, hosts_laws=hosts_laws)
+
+    def with_laws(self, laws: LawSet) -> "Hardware":
+        """Return a copy with the laws of a set in place of those of the same operation and reach."""
+        domain = {law.operation: law for law in reversed(laws.domain)}
+        hosts = {law.operation: law for law in reversed(laws.hosts)}
+        return replace(self, domain_laws=dict(self.domain_laws) | domain, hosts_laws=dict(self.hosts_laws) | hosts)

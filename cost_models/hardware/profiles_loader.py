@@ -2,8 +2,9 @@
 
 One JSON document per profile in ``cost_models/hardware/profiles``: ``id``, ``family``,
 ``description``, ``devices`` (names that drivers have for its accelerators), ``ranks_per_host``,
-``numbers`` (name -> value, unit, evidence, source, note, rows, relative_error) and ``intra_host_curves`` (collective ->
-message sizes, bus bandwidths, ranks, evidence, source).
+``numbers`` (name -> value, unit, evidence, source, note, rows, relative_error), ``collective_laws`` (names of sets in
+``cost_models/hardware/laws/sets``), ``laws_of_kind`` (sets of other machines with the same links, taken as estimates)
+and ``domain_ranks`` where several hosts share a domain.
 
 The profile ``custom`` is not a file: it has no numbers of its own.
 """
@@ -13,7 +14,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from cost_models.errors import UnknownProfile
-from cost_models.hardware.hardware import COLLECTIVES, Curve, Hardware, Quantity
+from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.hardware.laws.shipped import load_law_set
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.vocabulary import Evidence
 
@@ -61,7 +63,7 @@ def load_profile(profile: str) -> Hardware:
 def parse_profile(document: object, *, expected_id: str) -> Hardware:
     """Turn a profile document into a value; raises ``InvalidProfile`` for whatever is unknown or missing."""
     required = {"id", "family", "description", "ranks_per_host", "numbers"}
-    top = _members(document, "profile", required, {"devices", "intra_host_curves"})
+    top = _members(document, "profile", required, {"devices", "collective_laws", "laws_of_kind", "domain_ranks"})
     if top["id"] != expected_id:
         raise InvalidProfile(f"Expected id {expected_id}.")
     if top["family"] not in FAMILIES:
@@ -69,18 +71,26 @@ def parse_profile(document: object, *, expected_id: str) -> Hardware:
     ranks_per_host = top["ranks_per_host"]
     if type(ranks_per_host) is not int or ranks_per_host < 1:
         raise InvalidProfile("Expected ranks_per_host to be an integer >= 1.")
-    return Hardware(
+    domain_ranks = top.get("domain_ranks", 0)
+    if type(domain_ranks) is not int or domain_ranks < 0 or domain_ranks % ranks_per_host:
+        raise InvalidProfile("Expected domain_ranks to be a multiple of ranks_per_host.")
+    hardware = Hardware(
         profile=expected_id,
         family=_text(top["family"], "family"),
         ranks_per_host=ranks_per_host,
         description=_text(top["description"], "description"),
         devices=_texts(top.get("devices", []), "devices"),
         numbers={name: _quantity(name, value) for name, value in _mapping(top["numbers"], "numbers").items()},
-        intra_host_curves={
-            name: _curve(name, value)
-            for name, value in _mapping(top.get("intra_host_curves", {}), "intra_host_curves").items()
-        },
+        domain_ranks=domain_ranks,
     )
+    for member in ("laws_of_kind", "collective_laws"):
+        for name in _texts(top.get(member, []), member):
+            try:
+                laws = load_law_set(name)
+            except KeyError:
+                raise InvalidProfile(f"No {member} {name} ship.") from None
+            hardware = hardware.with_laws(laws.as_estimate() if member == "laws_of_kind" else laws)
+    return hardware
 
 
 def _quantity(name: str, document: object) -> Quantity:
@@ -102,28 +112,6 @@ def _quantity(name: str, document: object) -> Quantity:
             note=_text(members["note"], f"note of {name}") if "note" in members else "",
             rows=rows,
             relative_error=_number(members["relative_error"], name) if "relative_error" in members else None,
-        )
-    except ValueError as error:
-        raise InvalidProfile(f"{name}: {error}") from error
-
-
-def _curve(name: str, document: object) -> Curve:
-    """One entry of ``intra_host_curves``."""
-    if name not in COLLECTIVES:
-        raise InvalidProfile(f"Unknown collective {name}.")
-    members = _members(
-        document, name, {"message_bytes", "bus_bytes_per_second", "num_ranks", "evidence", "source"}, set()
-    )
-    num_ranks = members["num_ranks"]
-    if type(num_ranks) is not int or num_ranks < 2:
-        raise InvalidProfile(f"Expected num_ranks of {name} to be an integer >= 2.")
-    try:
-        return Curve(
-            message_bytes=_numbers(members["message_bytes"], name),
-            bus_bytes_per_second=_numbers(members["bus_bytes_per_second"], name),
-            num_ranks=num_ranks,
-            evidence=_evidence(members["evidence"], name),
-            source=_text(members["source"], f"source of {name}"),
         )
     except ValueError as error:
         raise InvalidProfile(f"{name}: {error}") from error
@@ -161,12 +149,6 @@ def _number(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidProfile(f"Expected {what} to be a number.")
     return float(value)
-
-
-def _numbers(value: object, what: str) -> tuple[float, ...]:
-    if not isinstance(value, list):
-        raise InvalidProfile(f"Expected {what} to hold lists of numbers.")
-    return tuple(_number(item, what) for item in value)
 
 
 def _evidence(value: object, what: str) -> Evidence:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
-from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.hardware.hardware import Quantity
+from cost_models.hardware.laws.domain_law import Basis
 from cost_models.vocabulary import Evidence
 from planner.domain.plan.movement import RankPair
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -145,7 +146,7 @@ class Links:
 
 def links_of(cluster: Cluster) -> Links:
     """Return the link speeds of a cluster; a speed that is not stated is taken to be the other one."""
-    intra, inter = _intra_host(cluster.hardware), cluster.hardware.numbers.get("inter_host_bytes_per_second")
+    intra, inter = _intra_host(cluster), _inter_host(cluster)
     has_inside = cluster.num_hosts == 1 or cluster.ranks_per_host > 1
     return Links(
         intra_host=(intra or inter) if has_inside else None,
@@ -153,13 +154,32 @@ def links_of(cluster: Cluster) -> Links:
     )
 
 
-def _intra_host(hardware: Hardware) -> Quantity | None:
-    stated = hardware.numbers.get("intra_host_bytes_per_second")
-    curve = hardware.intra_host_curves.get("alltoall")
-    if stated is None and curve is not None:  # large messages: all shards of a rank at once
-        rate = max(curve.bus_bytes_per_second)
-        return Quantity(value=rate, unit="bytes_per_second", evidence=curve.evidence, source=curve.source)
-    return stated
+def _intra_host(cluster: Cluster) -> Quantity | None:
+    stated = cluster.hardware.numbers.get("intra_host_bytes_per_second")
+    return stated or _of_domain(cluster, cluster.ranks_per_host)
+
+
+def _inter_host(cluster: Cluster) -> Quantity | None:
+    hardware = cluster.hardware
+    if cluster.world_size <= hardware.domain_ranks:  # hosts of a rack share a domain
+        return _of_domain(cluster, cluster.world_size)
+    law = hardware.hosts_laws.get("all_to_all")
+    if law is None:
+        return hardware.numbers.get("inter_host_bytes_per_second")
+    return _rate(law.nic_bytes_per_second, law.basis)
+
+
+def _of_domain(cluster: Cluster, num_ranks: int) -> Quantity | None:
+    """Return the bus bandwidth of the largest measured all-to-all: all shards of a rank move at once."""
+    law = cluster.hardware.domain_laws.get("all_to_all")
+    if law is None or num_ranks < 2:
+        return None
+    rate = law.bus_bytes_per_second(np.array([law.basis.most_bytes]), num_ranks)[0]
+    return _rate(float(rate), law.basis)
+
+
+def _rate(value: float, basis: Basis) -> Quantity:
+    return Quantity(value=value, unit="bytes_per_second", evidence=basis.evidence, source=basis.source)
 
 
 def seconds_per_byte(cluster: Cluster) -> float:

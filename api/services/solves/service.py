@@ -21,6 +21,8 @@ from api.specs.request import SolveRequest
 from api.store.database import TenantStore
 from api.store.solves.idempotency import RequestKey
 from api.store.solves.records import CANCELLED, ENDED, FAILED, NewSolve, QueueFull, SolveRecord
+from cost_models.hardware.laws.document import law_document
+from cost_models.hardware.laws.law_set import LawSet
 from planner.domain.formats.canonical_json import canonical_bytes, digest, digest_of, of_members
 
 
@@ -173,15 +175,19 @@ def request_digest(request: SolveRequest, spec_bytes: bytes) -> str:
     """Digest of everything that determines the answer: spec (its canonical bytes), numbers, models and release."""
     hardware = request.problem.cluster.hardware
     numbers: Mapping[str, object] = {name: quantity.value for name, quantity in hardware.numbers.items()}
+    laws = LawSet(
+        name="of the hardware",
+        description="",
+        domain=tuple(law for _, law in sorted(hardware.domain_laws.items())),
+        hosts=tuple(law for _, law in sorted(hardware.hosts_laws.items())),
+    )
     return digest(
         {
             "spec": digest_of(spec_bytes),
             "cost_model": f"{request.cost_model.name}@{request.cost_model.version}",
             "hardware": numbers,
-            "curves": {
-                name: [list(curve.message_bytes), list(curve.bus_bytes_per_second)]
-                for name, curve in hardware.intra_host_curves.items()
-            },
+            "laws": law_document(laws),
+            "domain_ranks": hardware.domain_ranks,
             "release": VERSION,
         }
     )

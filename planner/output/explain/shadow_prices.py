@@ -119,14 +119,14 @@ def _faster(
 ) -> ShadowPrice:
     """Evaluate the plan with a rate that is FASTER times as high."""
     hardware = plan.problem.cluster.hardware
-    curves = set(hardware.intra_host_curves) if rate.startswith("intra_host") else set()
+    laws = _laws(hardware, rate)
     saved, evidence = None, None
-    if not hardware.has(rate) and not curves:
+    if not hardware.has(rate) and not laws:
         note = f"{hardware.profile} has no such number"
-    elif not ({rate} | {f"{name}_curve" for name in curves}) & read:
+    elif not ({rate} | laws) & read:
         saved, note = 0.0, "nothing: no time of this plan depends on it"
     else:
-        then = seconds_of_shapes(plan, shapes, cost_model, _scaled(hardware, rate, curves))
+        then = seconds_of_shapes(plan, shapes, cost_model, _scaled(hardware, rate))
         saved = _objective(plan, shapes, now) - _objective(plan, shapes, then)
         evidence = Evidence(int(np.max(then.evidence[then.seconds != now.seconds], initial=0)))
         note = "for this placement; a plan made for it may gain more"
@@ -141,12 +141,20 @@ def _faster(
     )
 
 
-def _scaled(hardware: Hardware, rate: str, curves: set[str]) -> Hardware:
-    """Return hardware with a rate and some curves FASTER times as high."""
-    numbers, measured = dict(hardware.numbers), dict(hardware.intra_host_curves)
+def _laws(hardware: Hardware, rate: str) -> set[str]:
+    """Return the names of the laws that rest on the links of a rate."""
+    if rate.startswith("intra_host"):
+        return {f"{name}_law" for name in hardware.domain_laws}
+    return {f"{name}_hosts_law" for name in hardware.hosts_laws} if rate.startswith("inter_host") else set()
+
+
+def _scaled(hardware: Hardware, rate: str) -> Hardware:
+    """Return hardware with a rate, and the laws of its links, FASTER times as fast."""
+    numbers, inside, over = dict(hardware.numbers), dict(hardware.domain_laws), dict(hardware.hosts_laws)
     if rate in numbers:
         numbers[rate] = replace(numbers[rate], value=numbers[rate].value * FASTER)
-    for name in curves:
-        faster = tuple(one * FASTER for one in measured[name].bus_bytes_per_second)
-        measured[name] = replace(measured[name], bus_bytes_per_second=faster)
-    return replace(hardware, numbers=numbers, intra_host_curves=measured)
+    if rate.startswith("intra_host"):
+        inside = {name: law.faster(FASTER) for name, law in inside.items()}
+    if rate.startswith("inter_host"):
+        over = {name: law.faster(FASTER) for name, law in over.items()}
+    return replace(hardware, numbers=numbers, domain_laws=inside, hosts_laws=over)

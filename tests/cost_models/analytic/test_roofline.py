@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.arrays import Floats
-from cost_models.hardware.hardware import Curve, Hardware
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme
 from tests.support.contracts.cost_model import CostModelContract
+from tests.support.cost_models.laws import domain_law, laws
 from tests.support.cost_models.shard_work import gpu_hardware, hardware, plain_hardware, shard_work, table_shard
 
 COMM = [Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM]
@@ -132,17 +132,12 @@ def test_data_parallel_by_hand() -> None:
 
 
 def test_small_gradients_share_a_bucket() -> None:
-    # 4,000 rows x 512 B = 2,048,000 B travel at the rate of 25 MiB, 1e11, not at that of 2 MB, 2e10.
-    curve = Curve(
-        message_bytes=(1e5, 2e6, 25 * 2.0**20),
-        bus_bytes_per_second=(5e10, 2e10, 1e11),
-        num_ranks=8,
-        evidence=Evidence.MEASURED,
-        source="a test bench",
-    )
-    machine = hardware(curves={"all_reduce": curve}, hbm_bytes_per_second=1e12, intra_host_bytes_per_second=1e11)
+    # 4,000 rows x 512 B = 2,048,000 B travel at the pace of 25 MiB, not at that of 2 MB: a share of 20 us, and 7/8 of
+    # them at 100 GB/s.
+    machine = hardware(laws=laws(domain_law("all_reduce")), hbm_bytes_per_second=1e12)
     seconds = RooflineModel().predict(table_shard(Scheme.DATA_PARALLEL, rows=4_000), machine).seconds[0]
-    assert seconds[Phase.BACKWARD_COMM] == pytest.approx(2_048_000 * 2 * 7 / 8 / 1e11)
+    share = 2_048_000 / (25 * 2.0**20)
+    assert seconds[Phase.BACKWARD_COMM] == pytest.approx(20e-6 * share + 2_048_000 * 7 / 8 * 1e-11)
 
 
 def test_dense_gradients_have_the_type_of_the_weights() -> None:

@@ -1,28 +1,19 @@
-"""Collectives by hand: curves without their start, hosts, and shares that add up."""
-
-import dataclasses
+"""Collectives by hand: laws and their starts, hosts, domains of several hosts, and shares that add up."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cost_models.collectives.collectives import Network, sustained_bytes_per_second
+from cost_models.collectives.collectives import Network
 from cost_models.errors import MissingHardwareNumber
-from cost_models.hardware.hardware import Curve, Hardware
+from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.vocabulary import Evidence
+from tests.support.cost_models.laws import domain_law, hosts_law, laws
 from tests.support.cost_models.shard_work import hardware, plain_hardware
 
 MIB = 2.0**20
-CURVE = Curve(
-    # In 10, 30 and 1,000 us. The fastest rate is 1e10, at which 1 kB takes 0.1 us: 9.9 us are the start.
-    message_bytes=(1e3, 1e5, 1e7),
-    bus_bytes_per_second=(1e8, 1e5 / 30e-6, 1e10),
-    num_ranks=8,
-    evidence=Evidence.MEASURED,
-    source="a test bench",
-)
 
 
 def network(machine: Hardware, num_ranks: int = 8, ranks_per_host: int = 8) -> Network:
@@ -33,67 +24,111 @@ def one(value: float) -> np.ndarray:
     return np.array([value])
 
 
-@pytest.mark.parametrize(
-    ("message", "seconds"),
-    [
-        (1e3, 0.1e-6),  # 10 us less the start
-        (1e5, 20.1e-6),  # 30 us less the start
-        (1e7, 1000e-6),  # not 990.1 us: never faster than the fastest rate
-        (1e6, (20.1e-6 * 1000e-6) ** 0.5),  # half way in both logarithms
-        (10.0, 1e-9),  # shorter than measured: all of it was the start but for the fastest rate
-        (3e7, 3000e-6),  # longer than measured: the bandwidth stays
-    ],
-)
-def test_curves_are_read_in_logarithms_and_without_their_start(message: float, seconds: float) -> None:
-    assert message / sustained_bytes_per_second(CURVE, one(message))[0] == pytest.approx(seconds)
-
-
-def test_an_empty_message_has_a_rate() -> None:
-    assert sustained_bytes_per_second(CURVE, one(0.0))[0] == pytest.approx(1e10)
-
-
-def test_a_curve_of_one_point_is_its_rate() -> None:
-    point = dataclasses.replace(CURVE, message_bytes=(1e6,), bus_bytes_per_second=(1e10,))
-    assert sustained_bytes_per_second(point, np.array([1.0, 1e6, 1e9])) == pytest.approx([1e10] * 3)
-
-
-@pytest.mark.parametrize("profile", ["dgx-a100-80g", "dgx-h100-80g", "dgx-h200-141g", "dgx-b200-180g", "gb200-nvl72"])
-def test_measured_points_are_met_but_for_their_start_and_time_never_falls_with_size(profile: str) -> None:
-    for curve in load_profile(profile).intra_host_curves.values():
-        sizes, measured = np.array(curve.message_bytes), np.array(curve.bus_bytes_per_second)
-        seconds, read = sizes / measured, sizes / sustained_bytes_per_second(curve, sizes)
-        # The start is at most the time of the smallest message, 64 KiB, of which its bytes are at most 2.1%.
-        assert np.all((read >= seconds - seconds[0]) & (read <= seconds * (1 + 1e-9)))
-        assert 0 < read[0] < 0.022 * seconds[0]
-        many = np.geomspace(1.0, 2.0**36, 500)
-        rates = sustained_bytes_per_second(curve, many)
-        assert np.all(np.diff(many / rates) >= -1e-15)
-        assert np.all(rates <= measured.max() * (1 + 1e-9))
-
-
-def test_a_dent_in_a_measurement_does_not_make_larger_messages_cheaper() -> None:
-    # 1 kB in 10 us, 2 kB in 5 us: the second is read as 10 us, of which 5 us are the start.
-    dented = dataclasses.replace(CURVE, message_bytes=(1e3, 2e3), bus_bytes_per_second=(1e8, 4e8))
-    read = np.array([1e3, 2e3]) / sustained_bytes_per_second(dented, np.array([1e3, 2e3]))
-    assert read == pytest.approx([5e-6, 10e-6])
-
-
-def test_all_to_all_inside_a_host_reads_the_curve_at_the_whole_message() -> None:
-    machine = hardware(curves={"alltoall": CURVE})
-    # A shard of 1 kB is a hundredth of a message of 100 kB, which takes 20.1 us x 7/8 once started.
-    time = network(machine).all_to_all(one(1e3), 1e5)
-    assert time.seconds[0] == pytest.approx(20.1e-6 * 7 / 8 / 100)
+def test_a_shard_pays_for_its_bytes_at_the_pace_of_the_message() -> None:
+    # 100 kB: 20 us for the first 100 kB, 100 kB x 7/8 at 100 GB/s = 0.875 us. A shard of 1 kB is a hundredth.
+    time = network(hardware(laws=laws(domain_law()))).all_to_all(one(1e3), 1e5)
+    assert time.seconds[0] == pytest.approx(20.875e-6 / 100)
     assert time.evidence is Evidence.MEASURED
 
 
-def test_a_curve_of_another_group_size_is_an_estimate() -> None:
-    machine = hardware(curves={"alltoall": CURVE})
-    time = network(machine, 4, 4).all_to_all(one(1e3), 1e5)
-    assert time.seconds[0] == pytest.approx(20.1e-6 * 3 / 4 / 100)
-    assert time.evidence is Evidence.ESTIMATED
+@pytest.mark.parametrize(("ranks", "message"), [(16, 1e5), (8, 2e9)])
+def test_beyond_what_was_measured_a_law_is_an_estimate(ranks: int, message: float) -> None:
+    machine = network(hardware(laws=laws(domain_law())), ranks, ranks)
+    assert machine.all_to_all(one(1e3), message).evidence is Evidence.ESTIMATED
+    assert network(hardware(laws=laws(domain_law())), 4, 4).all_to_all(one(1e3), 1e5).evidence is Evidence.MEASURED
 
 
-def test_without_a_curve_one_rate_serves_every_size() -> None:
+def test_a_whole_collective_is_its_start_and_the_pace_of_its_message() -> None:
+    machine = network(hardware(laws=laws(domain_law())))
+    start = machine.start_seconds("all_to_all", "all")
+    assert (start.value, start.unit, start.evidence) == (pytest.approx(17e-6), "seconds", Evidence.MEASURED)
+    whole = machine.whole_seconds("all_to_all", "all", np.array([0.0, 1e5, 1e8]))
+    assert whole.seconds == pytest.approx([17e-6, 37.875e-6, 17e-6 + 20e-6 + 875e-6])
+    assert machine.whole_interval("all_to_all", "all", 1e8) == (0.9, 1.1)
+    assert machine.whole_interval("all_gather", "all", 1e8) is None
+
+
+def test_intervals_widen_by_every_doubling_beyond_the_largest_group() -> None:
+    beyond = network(hardware(laws=laws(domain_law(), hosts_law())), 32, 32)
+    assert beyond.whole_interval("all_to_all", "all", 1e8) == pytest.approx((0.9 / 4, 1.1 * 4))
+    many_hosts = network(hardware(laws=laws(hosts_law())), 64, 8)
+    assert many_hosts.whole_interval("all_to_all", "all", 1e3) == pytest.approx((0.8 / 2, 1.25 * 2))
+
+
+def test_starts_without_a_law_are_those_of_the_profile() -> None:
+    numbers = {"intra_host_latency_seconds": 1e-5, "inter_host_latency_seconds": 3e-5}
+    machine = network(hardware(**numbers), 16, 8)
+    assert machine.start_seconds("all_to_all", "host").value == 1e-5
+    assert machine.start_seconds("all_to_all", "across").value == 3e-5
+    assert machine.start_seconds("all_reduce", "all").value == 3e-5
+    assert machine.start_seconds("all_reduce", "all").evidence is Evidence.GIVEN
+    assert network(hardware(**numbers), 1, 1).start_seconds("all_to_all", "all").value == 0
+    unknown = network(hardware(), 8, 8).start_seconds("all_to_all", "all")
+    assert (unknown.value, unknown.evidence) == (0.0, Evidence.ESTIMATED)
+
+
+def test_an_all_to_all_over_hosts_starts_for_every_remote_peer_and_leaves_through_its_card() -> None:
+    # 4 hosts x 8: 24 remote peers x 4 us + 20 us; 1e8 x 3/4 at 10 GB/s = 7.5 ms; the ramp of 10 MB 1 ms.
+    machine = network(hardware(laws=laws(hosts_law())), 32, 8)
+    assert machine.start_seconds("all_to_all", "all").value == pytest.approx(116e-6)
+    whole = machine.whole_seconds("all_to_all", "all", one(1e8))
+    assert whole.seconds[0] == pytest.approx(116e-6 + 1e-3 + 7.5e-3)
+    assert whole.evidence is Evidence.MEASURED
+    # Among the ranks of equal position: 3 remote peers.
+    assert machine.start_seconds("all_to_all", "across").value == pytest.approx(32e-6)
+
+
+def test_rings_over_hosts_are_bound_by_cards_or_by_what_a_host_lets_through() -> None:
+    # 2 hosts x 8, 8e8: 16 hops; 8e8 x 15/16 at 8 x 10 GB/s = 9.375 ms, and at 50 GB/s 15 ms.
+    free = network(hardware(laws=laws(hosts_law("all_gather"))), 16, 8)
+    bound = network(hardware(laws=laws(hosts_law("all_gather", cap=5e10))), 16, 8)
+    assert free.whole_seconds("all_gather", "all", one(8e8)).seconds[0] == pytest.approx(84e-6 + 1e-3 + 9.375e-3)
+    assert bound.whole_seconds("all_gather", "all", one(8e8)).seconds[0] == pytest.approx(84e-6 + 1e-3 + 15e-3)
+
+
+def test_a_ring_without_a_law_takes_that_of_another_ring_as_an_estimate() -> None:
+    machine = network(hardware(laws=laws(hosts_law("all_reduce"))), 16, 8)
+    reduced = machine.whole_seconds("all_reduce", "all", one(8e8))
+    gathered = machine.whole_seconds("all_gather", "all", one(8e8))
+    assert gathered.seconds[0] == pytest.approx(reduced.seconds[0] / 2)
+    assert (reduced.evidence, gathered.evidence) == (Evidence.MEASURED, Evidence.ESTIMATED)
+
+
+def test_hosts_of_a_rack_are_one_domain() -> None:
+    """16 trays of 4 share links: all groups are inside; the seventeenth tray of 68 is in another rack of 64."""
+    rack = hardware(laws=laws(domain_law(ranks=(4, 64)), hosts_law()), domain_ranks=64)
+    inside = network(rack, 64, 4)
+    assert inside.start_seconds("all_to_all", "all").value == pytest.approx(73e-6)
+    assert inside.start_seconds("all_to_all", "across").value == pytest.approx(25e-6)
+    assert inside.all_to_all(one(1e3), 1e5).seconds[0] == pytest.approx((20e-6 + 1e5 * 63 / 64 * 1e-11) / 100)
+    two = network(rack, 128, 4)
+    assert two.start_seconds("all_to_all", "all").value == pytest.approx(20e-6 + 64 * 4e-6)
+    assert two.start_seconds("all_to_all", "across").value == pytest.approx(20e-6 + 16 * 4e-6)
+
+
+@pytest.mark.parametrize("ranks", [8, 16, 32, 64])
+def test_nvl72_prices_the_groups_of_a_rack_by_its_links(ranks: int) -> None:
+    """Measured all-to-alls of 17 GB among 8 to 64 ranks of a rack move 633 to 673 GB/s."""
+    machine = network(load_profile("gb200-nvl72"), ranks, 4)
+    whole = machine.whole_seconds("all_to_all", "all", one(2.0**34)).seconds[0]
+    assert 600e9 < 2.0**34 * (ranks - 1) / ranks / whole < 720e9
+
+
+@pytest.mark.parametrize("profile", ["dgx-a100-80g", "dgx-h100-80g", "dgx-h200-141g", "dgx-b200-180g", "gb200-nvl72"])
+@pytest.mark.parametrize("cluster", [(8, 4), (8, 8), (64, 8), (144, 4)])
+def test_time_never_falls_with_size_nor_does_a_byte_of_a_larger_message_cost_more(
+    profile: str, cluster: tuple[int, int]
+) -> None:
+    machine = network(load_profile(profile), *cluster)
+    sizes = np.geomspace(1.0, 2.0**36, 300)
+    for operation in ("all_to_all", "reduce_scatter", "all_gather", "all_reduce"):
+        whole = machine.whole_seconds(operation, "all", sizes).seconds
+        assert np.all(np.diff(whole) >= 0)
+        pace = (whole - machine.start_seconds(operation, "all").value) / sizes
+        assert np.all(np.diff(pace) <= 1e-4 * pace[:-1])  # less the start loses digits
+
+
+def test_without_a_law_one_rate_serves_every_size() -> None:
     machine = hardware(intra_host_bytes_per_second=1e11)
     for message in (1e6, 1e7):
         time = network(machine).all_to_all(one(1e6), message)
@@ -117,9 +152,9 @@ def test_no_rank_pays_more_starts_for_holding_more(collective: str, cluster: tup
 
 
 def test_a_rank_that_holds_four_times_the_average_pays_no_four_starts() -> None:
-    # The 9.9 us of CURVE's start: 4 kB in messages of 1 kB take 4 x 0.1 us x 7/8, not 4 x 10 us x 7/8.
-    time = network(hardware(curves={"alltoall": CURVE})).all_to_all(one(4e3), 1e3)
-    assert time.seconds[0] == pytest.approx(0.35e-6)
+    # The 17 us of the start: 400 kB in messages of 100 kB take 4 x 20.875 us.
+    time = network(hardware(laws=laws(domain_law()))).all_to_all(one(4e5), 1e5)
+    assert time.seconds[0] == pytest.approx(83.5e-6)
 
 
 def test_all_to_all_over_hosts_takes_the_slower_of_network_and_host() -> None:
@@ -131,11 +166,11 @@ def test_all_to_all_over_hosts_takes_the_slower_of_network_and_host() -> None:
     assert network(fast, 32, 8).all_to_all(one(32e6), 1e9).seconds[0] == pytest.approx(70e-6)
 
 
-def test_all_to_all_over_hosts_reads_the_curve_at_the_part_that_stays() -> None:
-    # 2 hosts x 8, message 200 kB: 100 kB stay in the host and take 20.1 us once started.
-    machine = hardware(curves={"alltoall": CURVE}, inter_host_bytes_per_second=1e15)
+def test_all_to_all_over_hosts_reads_the_law_at_the_part_that_stays() -> None:
+    # 2 hosts x 8, message 200 kB: 100 kB stay in the host and take 20.875 us once started.
+    machine = hardware(laws=laws(domain_law()), inter_host_bytes_per_second=1e15)
     seconds = network(machine, 16, 8).all_to_all(one(2e5), 2e5).seconds[0]
-    assert seconds == pytest.approx(20.1e-6 * 7 / 8)
+    assert seconds == pytest.approx(20.875e-6)
 
 
 def test_rings_over_hosts() -> None:
@@ -200,9 +235,9 @@ def test_shares_of_a_message_add_up_to_it(
     assert send(parts, message).seconds.sum() == pytest.approx(send(one(message), message).seconds[0])
 
 
-def test_h100_all_to_all_takes_what_was_measured_less_its_start() -> None:
-    # 256 MiB per rank, 307.5 GB/s bus bandwidth: 268,435,456 x 7/8 / 307.5e9 = 763.8 us. Start: 64 KiB take
-    # 65,536 x 7/8 / 6.6e9 = 8.69 us, 0.18 us at the fastest 315.2 GB/s. 763.8 - 8.5 = 755.3 us.
-    time = network(load_profile("dgx-h100-80g")).all_to_all(one(256 * MIB), 256 * MIB)
-    assert time.seconds[0] == pytest.approx(755.3e-6, rel=1e-3)
-    assert time.evidence is Evidence.MEASURED
+def test_h100_all_to_all_takes_what_was_measured() -> None:
+    # 256 MiB per rank: 307.5 GB/s bus bandwidth, so 763.8 us.
+    machine = network(load_profile("dgx-h100-80g"))
+    whole = machine.whole_seconds("all_to_all", "all", one(256 * MIB))
+    assert whole.seconds[0] == pytest.approx(763.8e-6, rel=0.05)
+    assert whole.evidence is Evidence.MEASURED

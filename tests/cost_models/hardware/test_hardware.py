@@ -3,9 +3,10 @@
 import pytest
 
 from cost_models.errors import MissingHardwareNumber
-from cost_models.hardware.hardware import Curve, Quantity
+from cost_models.hardware.hardware import Quantity
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.vocabulary import Evidence
+from tests.support.cost_models.laws import domain_law, laws
 from tests.support.cost_models.shard_work import hardware
 
 
@@ -25,30 +26,6 @@ def test_numbers_that_no_hardware_has_are_rejected(value: float, unit: str) -> N
 
 def test_zero_bytes_and_zero_latency_are_facts() -> None:
     assert hardware(hbm_bytes=0.0, intra_host_latency_seconds=0.0).has("hbm_bytes")
-
-
-@pytest.mark.parametrize(
-    ("sizes", "rates", "num_ranks"),
-    [
-        ((), (), 8),  # no point
-        ((1.0, 2.0), (1.0,), 8),  # a rate short
-        ((2.0, 1.0), (1.0, 1.0), 8),  # falling sizes
-        ((0.0, 1.0), (1.0, 1.0), 8),  # an empty message
-        ((1.0, float("inf")), (1.0, 1.0), 8),
-        ((1.0, 2.0), (1.0, float("nan")), 8),
-        ((1.0, 2.0), (1.0, 0.0), 8),
-        ((1.0,), (1.0,), 1),  # nobody to talk to
-    ],
-)
-def test_broken_curves_are_rejected(sizes: tuple[float, ...], rates: tuple[float, ...], num_ranks: int) -> None:
-    with pytest.raises(ValueError, match="Expected"):
-        Curve(
-            message_bytes=sizes,
-            bus_bytes_per_second=rates,
-            num_ranks=num_ranks,
-            evidence=Evidence.MEASURED,
-            source="a test",
-        )
 
 
 def test_a_missing_number_says_which_and_what_for() -> None:
@@ -76,14 +53,30 @@ def test_given_numbers_replace_the_profiles() -> None:
     assert changed.numbers["hbm_bytes"].value == 1e9
     assert changed.numbers["hbm_bytes"].evidence is Evidence.GIVEN
     assert machine.numbers["hbm_bytes"].value == 80e9
-    assert changed.intra_host_curves == machine.intra_host_curves
+    assert (changed.domain_laws, changed.hosts_laws) == (machine.domain_laws, machine.hosts_laws)
 
 
-def test_a_given_bandwidth_replaces_the_measured_curves() -> None:
+@pytest.mark.parametrize(
+    ("name", "replaced", "left"),
+    [
+        ("intra_host_bytes_per_second", "domain_laws", "hosts_laws"),
+        ("inter_host_bytes_per_second", "hosts_laws", "domain_laws"),
+    ],
+)
+def test_a_given_bandwidth_replaces_the_laws_of_its_links(name: str, replaced: str, left: str) -> None:
     machine = load_profile("dgx-h100-80g")
-    name = "intra_host_bytes_per_second"
-    assert machine.intra_host_curves
-    assert not machine.with_overrides({name: 1e11}, {name: "bytes_per_second"}).intra_host_curves
+    changed = machine.with_overrides({name: 1e11}, {name: "bytes_per_second"})
+    assert getattr(machine, replaced)
+    assert not getattr(changed, replaced)
+    assert getattr(changed, left) == getattr(machine, left)
+
+
+def test_laws_are_shown_as_bus_bandwidths() -> None:
+    machine = hardware(laws=laws(domain_law()))
+    curve = machine.intra_host_curves["alltoall"]
+    assert (curve.num_ranks, curve.evidence) == (8, Evidence.ESTIMATED)  # 1 GiB is more than the 1 GB measured
+    size = curve.message_bytes[-1]
+    assert curve.bus_bytes_per_second[-1] == pytest.approx(size * 7 / 8 / (37e-6 + size * 7 / 8 * 1e-11))
 
 
 def test_numbers_cannot_be_changed_in_place() -> None:
@@ -97,6 +90,7 @@ def test_a_recorded_copy_reports_which_numbers_were_read() -> None:
     assert copy.has("hbm_bytes")
     assert read == set()
     assert copy.quantity("hbm_bytes", needed_for="a test") == original.numbers["hbm_bytes"]
-    assert copy.intra_host_curves["alltoall"] == original.intra_host_curves["alltoall"]
+    assert copy.domain_laws["all_to_all"] == original.domain_laws["all_to_all"]
+    assert copy.hosts_laws["all_gather"] == original.hosts_laws["all_gather"]
     assert copy.numbers.get("no_such_number") is None
-    assert read == {"hbm_bytes", "alltoall_curve"}
+    assert read == {"hbm_bytes", "all_to_all_law", "all_gather_hosts_law"}

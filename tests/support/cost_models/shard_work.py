@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from cost_models.hardware.hardware import Curve, Hardware, Quantity
+from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.hardware.laws.law_set import LawSet
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import Evidence, Kernel, Scheme
@@ -128,12 +129,13 @@ def table_shard(
 
 def hardware(
     evidence: Evidence = Evidence.GIVEN,
-    curves: dict[str, Curve] | None = None,
+    laws: LawSet | None = None,
+    domain_ranks: int = 0,
     family: str = "inference",
     **numbers: float,
 ) -> Hardware:
     """Hardware of exactly these numbers; of the families "gpu" and "custom" it has the kernels of GPUs."""
-    return Hardware(
+    machine = Hardware(
         profile="test",
         family=family,
         ranks_per_host=8,
@@ -141,8 +143,9 @@ def hardware(
             name: Quantity(value=value, unit=FIELDS[name].unit, evidence=evidence, source="a test")
             for name, value in numbers.items()
         },
-        intra_host_curves=curves or {},
+        domain_ranks=domain_ranks,
     )
+    return machine if laws is None else machine.with_laws(laws)
 
 
 def plain_hardware(evidence: Evidence = Evidence.GIVEN) -> Hardware:

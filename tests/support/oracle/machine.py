@@ -9,7 +9,8 @@ from tests.support.oracle.rows.access import on_lines
 from tests.support.paths import ROOT
 
 _PROFILES = ROOT / "cost_models" / "hardware" / "profiles"
-_CURVE = {"all_to_all": "alltoall"}
+_SETS = ROOT / "cost_models" / "hardware" / "laws" / "sets"
+_RINGS = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Machine:
     per_host: int
     hosts: int
     numbers: dict[str, float]
-    curves: dict[str, Any]
+    domain: int  # ranks that share links
+    laws: dict[tuple[str, str], dict[str, Any]]  # by list and operation
     speeds: list[float]
     family: str
 
@@ -51,7 +53,8 @@ class Machine:
             per_host=per_host,
             hosts=hosts,
             numbers=numbers,
-            curves={} if "intra_host_bytes_per_second" in given else profile.get("intra_host_curves", {}),
+            domain=max(profile.get("domain_ranks", 0), per_host),  # type: ignore[call-overload]
+            laws=_laws(profile, given),
             speeds=speeds or [1.0] * (hosts * per_host),
             family=str(profile.get("family", "custom")),
         )
@@ -120,36 +123,120 @@ class Machine:
 
     def pace(self, operation: str, group: str, message: float) -> float:
         """Return seconds per byte of a collective among a group: all, host, or across."""
-        w, g, h = self.world, self.per_host, self.hosts
-        across = self.numbers.get("inter_host_bytes_per_second", math.nan)
-        if group == "across":
-            return (h - 1) / h / across if h > 1 else 0.0
-        if group == "host":
-            return self._inside(operation, (g - 1) / g, message)
-        if operation == "all_to_all":
-            near = self._inside(operation, (g - 1) / g, message / h) / h
-            return max(near, (h - 1) / h / across if h > 1 else 0.0)
-        share = (2 if operation == "all_reduce" else 1) * (w - 1) / w
-        return max(self._inside(operation, share, message), share / g / across if h > 1 else 0.0)
+        inside, domains = self._domains(group)
+        ranks = inside * domains
+        paces = []
+        if inside > 1:
+            paces.append(self._inside(operation, inside, domains, message))
+        if domains > 1:
+            paces.append(self._over(operation, inside, domains, message))
+        return max([one for one in paces if one is not None], default=0.0) if ranks > 1 else 0.0
 
-    def _inside(self, operation: str, share: float, message: float) -> float:
-        if self.per_host == 1:
+    def start(self, operation: str, group: str) -> float:
+        """Return the seconds of the start of a collective."""
+        inside, domains = self._domains(group)
+        if inside * domains == 1:
             return 0.0
-        curve = self.curves.get(_CURVE.get(operation, operation))
-        if curve is None:
-            return share / self.numbers["intra_host_bytes_per_second"]
-        return share / _rate(curve["message_bytes"], curve["bus_bytes_per_second"], message)
+        over = self._over_law(operation)
+        starts = [0.0]
+        if inside > 1 and ("domain", operation) in self.laws:
+            law = self.laws["domain", operation]
+            starts.append(sum(t["seconds"] * _times(t["times"], inside) for t in law["terms"] if t["of"] == "once"))
+        elif inside > 1 and (domains == 1 or over is None):
+            starts.append(self.numbers.get("intra_host_latency_seconds", 0.0))
+        if domains > 1 and over is None:
+            starts.append(self.numbers.get("inter_host_latency_seconds", 0.0))
+        elif domains > 1:
+            law, passes = over  # type: ignore[misc]
+            hops = (domains - 1) * inside if operation == "all_to_all" else domains * inside
+            starts.append((law["start_seconds"] + law["hop_seconds"] * hops) * passes)
+        return max(starts)
+
+    def _domains(self, group: str) -> tuple[int, int]:
+        """Return how many ranks of a group share a domain, and how many domains it has."""
+        hosts_of_domain = max(self.domain // self.per_host, 1)
+        if group == "host":
+            return self.per_host, 1
+        each = 1 if group == "across" else self.per_host
+        if self.hosts <= hosts_of_domain:
+            return self.hosts * each, 1
+        return hosts_of_domain * each, math.ceil(self.hosts / hosts_of_domain)
+
+    def _inside(self, operation: str, inside: int, domains: int, message: float) -> float | None:
+        ring = operation in _RINGS
+        ranks = inside * domains if ring else inside
+        law = self.laws.get(("domain", operation))
+        if law is not None:
+            if ring:
+                return _pace(law, message, inside) * (ranks - 1) / ranks * inside / (inside - 1)
+            return _pace(law, message / domains, inside) / domains
+        if domains > 1 and "intra_host_bytes_per_second" not in self.numbers and self._over_law(operation):
+            return None
+        share = _RINGS.get(operation, 1) * (ranks - 1) / ranks / (1 if ring else domains)
+        return share / self.numbers["intra_host_bytes_per_second"]
+
+    def _over(self, operation: str, inside: int, domains: int, message: float) -> float:
+        found = self._over_law(operation)
+        ranks = inside * domains
+        if operation == "all_to_all":
+            share = (domains - 1) / domains * inside
+        else:
+            share = _RINGS[operation] * (ranks - 1) / ranks
+        if found is None:
+            return share / inside / self.numbers["inter_host_bytes_per_second"]
+        law, passes = found
+        rate = min(inside * law["nic_bytes_per_second"], law.get("host_bytes_per_second", math.inf))
+        return share / rate + sum(
+            passes * ramp["seconds_per_byte"] * _filled(ramp["up_to_bytes"], message) for ramp in law["ramps"]
+        )
+
+    def _over_law(self, operation: str) -> tuple[dict[str, Any], float] | None:
+        """Return the law over domains and what its start and ramps are multiplied by."""
+        for name in (operation, *(_RINGS if operation in _RINGS else ())):
+            if ("hosts", name) in self.laws:
+                return self.laws["hosts", name], _RINGS.get(operation, 1) / _RINGS.get(name, 1)
+        return None
 
 
-def _rate(sizes: list[float], bandwidths: list[float], message: float) -> float:
-    times: list[float] = []
-    for size, bandwidth in zip(sizes, bandwidths, strict=True):
-        times.append(max(size / bandwidth, times[-1] if times else 0.0))
-    fastest = max(size / time for size, time in zip(sizes, times, strict=True))
-    start = times[0] - sizes[0] / fastest
-    rates = [size / max(time - start, size / fastest) for size, time in zip(sizes, times, strict=True)]
-    logs = [(math.log(size), math.log(rate)) for size, rate in zip(sizes, rates, strict=True)]
-    return math.exp(on_lines(logs, math.log(message) if message > 0 else -math.inf))
+def _laws(profile: dict[str, Any], given: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the first law of each operation; the profile's own before those of its kind."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for name in [*reversed(profile.get("collective_laws", [])), *reversed(profile.get("laws_of_kind", []))]:
+        document = json.loads((_SETS / f"{name}.json").read_text(encoding="utf-8"))
+        for reach, rate in (("domain", "intra_host_bytes_per_second"), ("hosts", "inter_host_bytes_per_second")):
+            for law in document[reach] if given.get(rate) is None else []:
+                found.setdefault((reach, law["operation"]), law)
+    return found
+
+
+def _pace(law: dict[str, Any], message: float, n: int) -> float:
+    """Return seconds per byte of a message that has started."""
+    total = 0.0
+    for term in law["terms"]:
+        bend = term.get("up_to_bytes", math.inf)
+        if term["of"] == "bytes":
+            total += term["seconds"] * _times(term["times"], n) * _filled(bend, message)
+        elif term["of"] == "piece":
+            total += term["seconds"] * _times(term["times"], n) * _filled(bend, message / n) / n
+    return total
+
+
+def _filled(bend: float, size: float) -> float:
+    """Return min(size, bend) / size; 1 of an empty message."""
+    return 1.0 if size <= bend else bend / size
+
+
+def _times(factor: str, n: int) -> float:
+    return {
+        "one": 1.0,
+        "rounds": math.log2(n),
+        "hops": n - 1.0,
+        "pairs": float(n * n),
+        "share": (n - 1) / n,
+        "beyond_pair": max(n - 2.0, 0.0),
+        "padding": 2 ** math.ceil(math.log2(n)) / n - 1,
+        "one_tray": float(n <= 4),
+    }[factor]
 
 
 def up_to(amount: float, grain: float) -> float:

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_models.hardware.hardware import Curve, Hardware
+from cost_models.hardware.hardware import Hardware
+from cost_models.hardware.laws.domain_law import DomainLaw
+from cost_models.hardware.laws.hosts_law import HostsLaw
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.vocabulary import Evidence, Kernel, Tier
 from planner.domain.formats.units import GIBIBYTE
@@ -18,6 +20,7 @@ from planner.solver.bounds.chain import lower_bound
 from planner.solver.problem import RelaxationHint, Scope, SolverProblem
 from planner.verification.evaluate_placement import score
 from tests.planner.output.explain.test_alternatives import solved, three_tables
+from tests.support.cost_models.laws import domain_law, hosts_law, laws
 from tests.support.planning.builders import (
     ROOFLINE,
     make_cluster,
@@ -39,13 +42,6 @@ def prices(problem: Problem) -> dict[str, ShadowPrice]:
     return {price.resource: price for price in hardware_prices(found, ROOFLINE)}
 
 
-def with_curve(problem: Problem) -> Problem:
-    curve = Curve(
-        message_bytes=(1e3, 1e6), bus_bytes_per_second=(1e9, 1e11), num_ranks=2, evidence=Evidence.MEASURED, source="x"
-    )
-    return on(problem, replace(problem.cluster.hardware, intra_host_curves={"alltoall": curve}))
-
-
 @pytest.mark.parametrize("objective", ["step_time", "max_rank_time"])
 def test_faster_hardware_is_what_the_plan_would_take_on_it(objective: str) -> None:
     """The saving is that of the score from the geometry, with the rate 1.1 times as high."""
@@ -64,20 +60,19 @@ def test_faster_hardware_is_what_the_plan_would_take_on_it(objective: str) -> No
     assert max(price.saved_seconds or 0 for price in found.values()) > 0
 
 
-def test_curves_of_a_link_are_scaled_with_it() -> None:
-    problem = with_curve(make_problem(make_table("a", 400_000, 64), cluster=make_cluster(1, 2)))
-    placement = solved(problem).placement
-    curve = problem.cluster.hardware.intra_host_curves["alltoall"]
-    scaled = replace(curve, bus_bytes_per_second=tuple(1.1 * rate for rate in curve.bus_bytes_per_second))
+@pytest.mark.parametrize(
+    ("hosts", "rate", "law"),
+    [(1, "intra_host_bytes_per_second", domain_law()), (2, "inter_host_bytes_per_second", hosts_law())],
+)
+def test_laws_of_a_link_are_scaled_with_it(hosts: int, rate: str, law: DomainLaw | HostsLaw) -> None:
+    problem = make_problem(make_table("a", 400_000, 64), cluster=make_cluster(hosts, 2))
+    measured = on(problem, problem.cluster.hardware.with_laws(laws(law)))
+    placement = solved(measured).placement
     numbers = problem.cluster.hardware.numbers
-    link = numbers["intra_host_bytes_per_second"]
-    hardware = replace(
-        problem.cluster.hardware,
-        intra_host_curves={"alltoall": scaled},
-        numbers={**numbers, "intra_host_bytes_per_second": replace(link, value=1.1 * link.value)},
-    )
-    now, then = (score(one, placement, ROOFLINE).objective_seconds for one in (problem, on(problem, hardware)))
-    assert prices(problem)["intra_host_bytes_per_second"].saved_seconds == pytest.approx(now - then, rel=1e-9)
+    link = replace(numbers[rate], value=1.1 * numbers[rate].value)
+    hardware = replace(problem.cluster.hardware, numbers={**numbers, rate: link}).with_laws(laws(law.faster(1.1)))
+    now, then = (score(one, placement, ROOFLINE).objective_seconds for one in (measured, on(problem, hardware)))
+    assert prices(measured)[rate].saved_seconds == pytest.approx(now - then, rel=1e-9)
     assert now > then
 
 

@@ -1,0 +1,243 @@
+"""Fits laws of collectives to measured rows: candidate terms, non-negative least relative deviations, intervals.
+
+Inside a domain (:mod:`cost_models.hardware.laws.domain_law`) all terms are candidates that the rows can tell apart,
+and a coefficient of zero leaves a term out. Rows of a second library may join: links and their scaling with ranks are
+the same, and what the other runtime adds to a start is fitted as a term of its own that the law then lacks.
+
+Over hosts (:mod:`cost_models.hardware.laws.hosts_law`) the rows have two regimes, bound by network cards or by the
+links inside a host; the number of ranks per host at which the second begins is tried out.
+
+Intervals come from folds of whole message sizes that a fit has not seen, by ranges of size. What lies beyond the
+largest group is judged by a fit without the largest group.
+
+References
+----------
+Vovk, "Cross-conformal predictors", 2015.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from cost_models.arrays import Floats
+from cost_models.fitting.collective_rows import CollectiveRows, joined_rows
+from cost_models.fitting.non_negative import fit_non_negative
+from cost_models.hardware.laws.domain_law import RANK_FACTORS, Basis, DomainLaw, Term
+from cost_models.hardware.laws.hosts_law import ROUNDS, HostsLaw, Ramp
+from cost_models.hardware.laws.intervals import COVERAGE, Intervals, SizeInterval
+from cost_models.vocabulary import Evidence
+
+#: Where protocols (LL, LL128, Simple), channels and slices of NCCL change their ways, two octaves apart and finer where
+#: most changes lie.
+BENDS = tuple(2.0**power for power in (13, 15, 19, 21, 23, 25, 27, 29))
+HOST_BENDS = tuple(2.0**power for power in (13, 16, 19, 22, 25))
+#: All-to-alls of ranks that are no power of two lose up to so many bytes' worth.
+PADDING_BENDS = (2.0**25, 2.0**29)
+#: Pieces bend where a buffer of eight ranks would.
+_PIECE_RANKS = 8.0
+#: Groups on one host; beyond them ranks are those of a rack.
+_HOST_RANKS = 8.0
+RANGES = (0.0, 2.0**16, 2.0**20, 2.0**26)
+NUM_FOLDS = 4
+#: Fewer held-out rows than this in a range of sizes, and all sizes share an interval.
+ROWS_PER_RANGE = 12
+#: Intervals widen by this per doubling of the ranks where one group alone was measured, and at least by the second.
+UNKNOWN_BEYOND, LEAST_BEYOND = 1.5, 1.1
+#: Rows of groups that the own library did not measure count so often in a joint fit: they alone show how ranks scale.
+LARGER_GROUPS = 3
+#: Messages over hosts up to here show a start beside their bandwidth.
+SHOWS_START_BYTES = 2.0**28
+#: A regime of links inside hosts must lower the mean deviation by this share to be taken.
+WORTH_A_CAP = 0.1
+
+
+def fit_domain_law(
+    rows: CollectiveRows, operation: str, *, library: str, source: str, others: CollectiveRows | None = None
+) -> DomainLaw:
+    """Fit the law of one operation in a domain to rows of a library, jointly with those of ``others`` if given.
+
+    Raises
+    ------
+    ValueError
+        The rows do not show a bandwidth.
+    """
+    num_own = len(rows.seconds)
+    both = rows
+    if others is not None:
+        larger = others.of(others.num_ranks > rows.num_ranks.max())
+        both = joined_rows([rows, others, *[larger] * (LARGER_GROUPS - 1)])
+    is_other = np.arange(len(both.seconds)) >= num_own
+    terms = _candidates(both, alone=others is None)
+    matrix = np.stack([term.column(both.message_bytes, both.num_ranks) for term in terms], axis=1)
+    if others is not None:
+        tray = Term("once", math.inf, "one_tray", 0.0).column(both.message_bytes, both.num_ranks)
+        matrix = np.concatenate([matrix, np.stack([is_other * 1.0, is_other * tray], axis=1)], axis=1)
+    solution = fit_non_negative(matrix, both.seconds)
+    kept = tuple(term._replace(seconds=float(value)) for term, value in zip(terms, solution, strict=False) if value > 0)
+    ranks = np.unique(both.num_ranks)
+    own = ~is_other
+    return DomainLaw(
+        operation=operation,
+        terms=kept,
+        basis=Basis(
+            library=library,
+            ranks=tuple(int(n) for n in ranks),
+            least_bytes=float(both.message_bytes.min()),
+            most_bytes=float(both.message_bytes.max()),
+            num_rows=num_own + (0 if others is None else len(others.seconds)),
+            evidence=Evidence.MEASURED,
+            source=source,
+        ),
+        intervals=_intervals(matrix, both, judged=own, groups=both.num_ranks),
+    )
+
+
+def fit_hosts_law(
+    rows: CollectiveRows, operation: str, *, library: str, source: str, starts: HostsLaw | None = None
+) -> HostsLaw:
+    """Fit the law of one operation over hosts; rows of large messages alone take their start from another law.
+
+    Raises
+    ------
+    ValueError
+        The rows do not show a bandwidth.
+    """
+    per_host = np.unique(rows.ranks_per_host)
+    start = np.zeros_like(rows.seconds)
+    if starts is not None:
+        start = np.array([starts.start(*one) for one in zip(rows.num_hosts, rows.ranks_per_host, strict=True)])
+    moved = np.maximum(rows.seconds - start, 0.1 * rows.seconds)
+    best: tuple[float, Floats, Floats] | None = None
+    for most_by_card in per_host[::-1].tolist():
+        matrix = _host_columns(rows, operation, most_by_card)
+        if starts is not None:
+            matrix[:, :2] = 0.0
+        solution = fit_non_negative(matrix, moved)
+        card, cap = solution[-2:]
+        larger = per_host[per_host > most_by_card]
+        if card <= 0 or (len(larger) and cap * larger[0] <= card):
+            continue  # a host that lets through more than its cards carry bounds nothing
+        deviation = float(np.mean(np.abs((matrix @ solution + start) / rows.seconds - 1)))
+        if best is None or deviation < (1 - WORTH_A_CAP) * best[0]:
+            best = deviation, solution, matrix
+    if best is None:
+        raise ValueError(f"{operation} over hosts: the messages are too small to show a bandwidth")
+    _, solution, matrix = best
+    ramps = _host_bends(rows)
+    card, cap = solution[-2:]
+    hosts = np.unique(rows.num_hosts)
+    return HostsLaw(
+        operation=operation,
+        start_seconds=float(solution[0]) if starts is None else starts.start_seconds,
+        hop_seconds=float(solution[1]) if starts is None else starts.hop_seconds,
+        ramps=tuple(Ramp(k, float(c)) for k, c in zip(ramps, solution[2:-2], strict=True) if c > 0),
+        nic_bytes_per_second=float(1 / card),
+        host_bytes_per_second=float(1 / cap) if cap > 0 else math.inf,
+        hosts=tuple(int(n) for n in hosts),
+        basis=Basis(
+            library=library,
+            ranks=tuple(int(n) for n in np.unique(rows.num_ranks)),
+            least_bytes=float(rows.message_bytes.min()),
+            most_bytes=float(rows.message_bytes.max()),
+            num_rows=len(rows.seconds),
+            evidence=Evidence.MEASURED,
+            source=source,
+        ),
+        intervals=_intervals(
+            matrix, replace(rows, seconds=moved), judged=np.ones(len(moved), np.bool_), groups=rows.num_hosts
+        ),
+    )
+
+
+def _candidates(rows: CollectiveRows, *, alone: bool) -> list[Term]:
+    """Return the terms that the sizes and groups of these rows can tell apart, with coefficients of zero."""
+    ranks = np.unique(rows.num_ranks)
+    is_rack = ranks[-1] > _HOST_RANKS
+    is_padded = bool(np.any(RANK_FACTORS["padding"](ranks) > 0))
+    once = ["one", "rounds", "hops"][: len(ranks)]
+    if is_rack:
+        once += ["pairs"] + (["one_tray"] if alone and np.any(ranks <= 4) else [])
+    terms = [Term("once", math.inf, factor, 0.0) for factor in once]
+    whole = ["one", "share"] + ([] if is_rack else ["beyond_pair"])
+    least, most = rows.message_bytes.min(), rows.message_bytes.max()
+    # Two octaves beyond a bend show the rate after it.
+    for bend in (one for one in BENDS if least < one <= most / 4):
+        terms += [Term("bytes", bend, factor, 0.0) for factor in whole]
+        terms += [Term("piece", bend / _PIECE_RANKS, factor, 0.0) for factor in ("one", "rounds")]
+    terms += [Term("bytes", math.inf, "share", 0.0), Term("piece", math.inf, "share", 0.0)]
+    if not is_rack:
+        terms.append(Term("bytes", math.inf, "beyond_pair", 0.0))
+    if is_padded:
+        terms += [Term("bytes", bend, "padding", 0.0) for bend in (*PADDING_BENDS, math.inf)]
+    # Of one group size factors of the ranks cannot be told apart.
+    return terms if len(ranks) > 1 else [term for term in terms if term.times in ("one", "share")]
+
+
+def _host_bends(rows: CollectiveRows) -> list[float]:
+    # A message of half the bend at least: below it a ramp is a constant.
+    return [bend for bend in HOST_BENDS if 2 * rows.message_bytes.min() <= bend < rows.message_bytes.max()]
+
+
+def _host_columns(rows: CollectiveRows, operation: str, most_by_card: float) -> Floats:
+    """Columns of start, hop, ramps, network card and limit of a host, in this order."""
+    m, n, per_host, hosts = rows.message_bytes, rows.num_ranks, rows.ranks_per_host, rows.num_hosts
+    spreads = operation == "all_to_all"
+    hops = (hosts - 1) * per_host if spreads else n
+    # Starts show in small messages only. One number of hops cannot be told apart from a constant: trees of all-reduces
+    # are near a constant, the others near their hops.
+    several = len(np.unique(hops[m <= SHOWS_START_BYTES])) > 1
+    one = np.full_like(m, float(several or operation == "all_reduce"))
+    hop = hops * float(several or operation != "all_reduce")
+    of_host = m * (hosts - 1) / hosts * per_host if spreads else ROUNDS[operation] * m * (n - 1) / n
+    by_card = per_host <= most_by_card
+    card, cap = np.where(by_card, of_host / per_host, 0.0), np.where(by_card, 0.0, of_host)
+    ramps = (np.minimum(m, bend) for bend in _host_bends(rows))
+    return np.stack([one, hop, *ramps, card, cap], axis=1)
+
+
+def _intervals(matrix: Floats, rows: CollectiveRows, *, judged: np.ndarray, groups: Floats) -> Intervals:
+    """Return the intervals of a fit, from fits that have not seen the rows that they are judged on."""
+    sizes, size = np.unique(rows.message_bytes, return_inverse=True)
+    ratios = np.full(len(rows.seconds), np.nan)
+    for fold in range(min(NUM_FOLDS, len(sizes))):
+        # The ends of a range are no hold-out: what lies between sizes is asked for.
+        unseen = (size % NUM_FOLDS == fold) & (size > 0) & (size < len(sizes) - 1)
+        if np.any(unseen) and len(np.unique(size[~unseen])) > 1:
+            ratios[unseen] = _ratios(matrix, rows.seconds, unseen)
+    if not np.any(np.isfinite(ratios) & judged):
+        ratios = rows.seconds / (matrix @ fit_non_negative(matrix, rows.seconds))
+    known = np.isfinite(ratios) & judged
+    found: list[SizeInterval] = []
+    for low, high in zip(RANGES, (*RANGES[1:], np.inf), strict=True):
+        here = known & (rows.message_bytes >= low) & (rows.message_bytes < high)
+        if np.sum(here) >= ROWS_PER_RANGE:
+            found.append(SizeInterval(low, *_limits(ratios[here])))
+    return Intervals(
+        sizes=tuple(found or [SizeInterval(0.0, *_limits(ratios[known]))]), beyond=_beyond(matrix, rows, groups)
+    )
+
+
+def _limits(ratios: Floats) -> tuple[float, float]:
+    """Return factors that hold a share COVERAGE of the ratios, one more of which is still to come."""
+    above = min(1.0, (1 + COVERAGE) / 2 * (len(ratios) + 1) / len(ratios))
+    lower, upper = np.quantile(ratios, [1 - above, above])
+    return float(min(1.0, lower)), float(max(1.0, upper))
+
+
+def _beyond(matrix: Floats, rows: CollectiveRows, groups: Floats) -> float:
+    """Return what a doubling beyond the largest group multiplies an interval by: the error of a fit without it."""
+    measured = np.unique(groups)
+    if len(measured) == 1:
+        return UNKNOWN_BEYOND
+    unseen = groups == measured[-1]
+    ratios = np.abs(np.log(_ratios(matrix, rows.seconds, unseen)))
+    doublings = math.log2(measured[-1] / measured[-2])
+    return float(max(LEAST_BEYOND, np.exp(np.quantile(ratios, COVERAGE) / doublings)))
+
+
+def _ratios(matrix: Floats, seconds: Floats, unseen: np.ndarray) -> Floats:
+    """Return measured over predicted seconds of rows that the fit has not seen."""
+    predicted = matrix[unseen] @ fit_non_negative(matrix[~unseen], seconds[~unseen], rounds=10)
+    ratios: Floats = seconds[unseen] / np.maximum(predicted, 0.1 * seconds.min())
+    return ratios

@@ -114,6 +114,12 @@ class HardwareSpec(StrictModel):
         description="Numbers of the profile that are replaced.",
         examples=[{"hbm_bytes": 80_000_000_000}],
     )
+    collective_laws: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="Laws of collectives as shardplan fit --laws writes them, in place of the profile's of the same"
+        " operations; null takes the profile's.",
+        examples=[None],
+    )
 
     @field_validator("ranks_per_host", mode="before")
     @classmethod

@@ -97,10 +97,10 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         ),
         "ssd_block_bytes": ProfileField(_BYTES, "bytes that block storage reads at least, wherever a row is"),
         "intra_host_bytes_per_second": ProfileField(
-            _RATE, "bus bandwidth of a large all-to-all inside one host; replaces the profile's measured curves"
+            _RATE, "bus bandwidth of a large all-to-all inside one host; replaces the profile's laws in a domain"
         ),
         "intra_host_latency_seconds": ProfileField(
-            _SECONDS, "start of a collective inside one host; a fact that no price contains"
+            _SECONDS, "start of a collective inside one host, where no law has one"
         ),
         "intra_host_peak_bytes_per_second": ProfileField(_RATE, "link rate inside a host, data sheet, one direction"),
         "intra_host_usable_bytes_per_second": ProfileField(_RATE, "link rate inside a host that protocols leave over"),
@@ -110,10 +110,11 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
             _SECONDS, "start of a copy between two ranks of one host"
         ),
         "inter_host_bytes_per_second": ProfileField(
-            _RATE, "rate at which one rank's data leaves its host in a large all-to-all over many hosts"
+            _RATE,
+            "rate at which one rank's data leaves its host in a large all-to-all; replaces the laws over hosts",
         ),
         "inter_host_latency_seconds": ProfileField(
-            _SECONDS, "start of a collective over several hosts; a fact that no price contains"
+            _SECONDS, "start of a collective over several hosts, where no law has one"
         ),
         "inter_host_peak_bytes_per_second": ProfileField(_RATE, "network card rate of the data sheet, one direction"),
         "inter_host_point_to_point_bytes_per_second": ProfileField(_RATE, "stream between two ranks of two hosts"),

@@ -84,7 +84,7 @@ def parse_profile(document: object, *, expected_id: str) -> Hardware:
         domain_ranks=domain_ranks,
     )
     for member in ("laws_of_kind", "collective_laws"):
-        for name in _texts(top.get(member, []), member):
+        for name in reversed(_texts(top.get(member, []), member)):  # of an operation the first law counts
             try:
                 laws = load_law_set(name)
             except KeyError:

@@ -11,6 +11,7 @@ from api.cli.errors import BadInput, echo
 from api.cli.files import STDIN, check_distinct, check_output, write_content
 from api.cli.interruptible import interruptible
 from api.cli.models.files import ReportFile
+from api.cli.models.laws import write_laws
 from api.cli.models.measurements import read_rows
 from api.schemas.base import MODEL_NAME
 from api.services.cost_models.report.html import report_page
@@ -37,15 +38,32 @@ def fit_command(
         str | None,
         typer.Option(metavar="FILE.json", help="Also write the rates of measured copies, for hardware.overrides."),
     ] = None,
+    laws: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Write laws of the measured collectives, for hardware.collective_laws; without --output nothing else.",
+        ),
+    ] = None,
+    domain_ranks: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=2, max=2**20, help="Ranks that share NVLink, if more than those of a host."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no report on stderr.")] = False,
 ) -> None:
     """Fit a learned cost model to measured rows; tells what it learned, and how well."""
-    _check_apart(files, output=output, report=report, overrides=overrides)
+    _check_apart(files, output=output, report=report, overrides=overrides, laws=laws)
+    if domain_ranks is not None and laws is None:
+        raise BadInput("--domain-ranks is for --laws")
     called = _name(name, output)
 
     check_distinct(((path, str(Path(path).resolve())) for path in files), "rows")
     rows = joined([read_rows(path, quiet=quiet) for path in files])
     rates = None if overrides is None else _rates(rows)
+    if laws is not None:
+        write_laws(rows, laws, name=_name(None, laws), domain_ranks=domain_ranks, quiet=quiet)
+        if output is None and report is None and overrides is None:
+            return
     if not quiet:
         echo(f"shardplan: fitting {rows.num_rows:,} rows; some thousands take a few minutes")
     try:

@@ -21,6 +21,7 @@ from api.specs.references.previous_plan import FindPlan, read_previous_plan
 from api.specs.references.statistics import FindStatistics, inline_statistics
 from api.specs.state import SpecState
 from cost_models.hardware.hardware import Hardware
+from cost_models.hardware.laws.document import InvalidLaw, parse_laws
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
 from cost_models.hardware.shared_host import shared_host
@@ -107,6 +108,18 @@ def _resolve_hardware(spec: HardwareSpec, issues: IssueCollector) -> Hardware | 
     profile = load_profile(spec.profile)
     if profile.family == "cpu" and (spec.ranks_per_host or 0) > profile.ranks_per_host:
         profile = shared_host(profile, spec.ranks_per_host or 0)
+    if spec.collective_laws is not None:
+        try:
+            profile = profile.with_laws(parse_laws(spec.collective_laws))
+        except InvalidLaw as error:
+            issues.add(
+                Issue(
+                    code="invalid-collective-laws",
+                    pointer=f"/hardware/collective_laws{error.place}",
+                    message=error.reason,
+                    hint="state the document that shardplan fit --laws writes",
+                )
+            )
     return profile.with_overrides(usable, {name: field.unit for name, field in FIELDS.items()})
 
 

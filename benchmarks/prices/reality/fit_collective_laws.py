@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,8 @@ _SOURCES = {
     "8x H20": "deepseek-ai/DeepEP issue 303",
     "Tencent": "an issue of NVIDIA/nccl of June 2025: nccl-tests on virtual machines",
 }
+#: Networks whose all-to-alls show how starts grow with remote peers.
+_SHOW_STARTS = ("tencent-vms", "h100-shared-cards")
 #: Racks measure groups beyond a tray under XLA alone.
 _RACKS = ("gb200-nvl72", "gb300-nvl72")
 
@@ -64,8 +67,8 @@ def fitted_sets(rows: Sequence[MeasuredCollective]) -> list[LawSet]:
     """Return the laws of every platform that has rows."""
     rows = _without_single_runs(rows)
     found = [_domain_set(platform, rows) for platform in DOMAINS]
-    shared = _hosts_set(next(one for one in NETWORKS if one.laws == "h100-shared-cards"), rows, None)
-    found += [_hosts_set(platform, rows, shared) for platform in NETWORKS]
+    starts = _peer_starts(rows)
+    found += [_hosts_set(platform, rows, starts) for platform in NETWORKS]
     return [one for one in found if one.domain or one.hosts]
 
 
@@ -114,7 +117,21 @@ def _domain_law(
     return fit_domain_law(own, operation, library=library, source=_source([*rows, *others]), others=more)
 
 
-def _hosts_set(platform: Platform, rows: Sequence[MeasuredCollective], shared: LawSet | None) -> LawSet:
+def _peer_starts(rows: Sequence[MeasuredCollective]) -> HostsLaw | None:
+    """Return how an all-to-all over hosts starts by its remote peers: the line through the two clusters that show that.
+
+    Virtual machines of 2 GPUs show it for 2 remote peers (messages from 1 MiB on), hosts of 8 GPUs for 8.
+    """
+    named = {platform.laws: platform for platform in NETWORKS}
+    few, many = (_hosts_set(named[name], rows, None).hosts_law("all_to_all") for name in _SHOW_STARTS)
+    if few is None or many is None:
+        return None
+    (low, starts_low), (high, starts_high) = (2, few.start(2, 2)), (8, many.start(2, 8))
+    hop = max(0.0, (starts_high - starts_low) / (high - low))
+    return replace(many, hop_seconds=hop, start_seconds=max(0.0, starts_low - low * hop))
+
+
+def _hosts_set(platform: Platform, rows: Sequence[MeasuredCollective], peer_starts: HostsLaw | None) -> LawSet:
     here = _of(platform, rows, is_one_domain=False)
     laws: list[HostsLaw] = []
     for operation in OPERATIONS:
@@ -122,10 +139,9 @@ def _hosts_set(platform: Platform, rows: Sequence[MeasuredCollective], shared: L
         if not found:
             continue
         measured = _collective_rows(found)
-        # Messages of gigabytes show no start: they take that of the all-to-alls of H100 on the other cluster.
-        starts = None
-        if shared is not None and operation == "all_to_all" and measured.message_bytes.min() > 2**30:
-            starts = shared.hosts_law(operation)
+        # All-to-alls of gigabytes show no start.
+        shows_start = operation != "all_to_all" or measured.message_bytes.min() <= 2**30
+        starts = None if shows_start else peer_starts
         library = max((row.library for row in found), key=_version) or "NCCL"
         laws.append(fit_hosts_law(measured, operation, library=library, source=_source(found), starts=starts))
     return LawSet(name=platform.laws, description=platform.description, hosts=tuple(laws))

@@ -205,7 +205,9 @@ def _members(document: object, place: str, required: set[str], optional: set[str
     if missing := sorted(required - document.keys()):
         raise InvalidLaw(place, f"lacks {', '.join(missing)}")
     if unknown := sorted(document.keys() - required - optional):
-        raise InvalidLaw(place, f"has unknown members {', '.join(map(repr, unknown[:8]))}")
+        raise InvalidLaw(
+            place, f"has {len(unknown)} unknown members; known are {', '.join(sorted(required | optional))}"
+        )
     return document
 
 

@@ -1,4 +1,4 @@
-"""Intervals of a law: how far measured seconds lie from predicted ones by size, and how much farther beyond the data."""
+"""Intervals of a law: how far measured seconds lie from predicted ones by size, and how much farther beyond them."""
 
 import math
 from dataclasses import dataclass

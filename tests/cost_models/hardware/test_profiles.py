@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cost_models.errors import UnknownProfile
+from cost_models.hardware.laws.shipped import load_law_set
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.hardware.profiles_loader import InvalidProfile, load_profile, parse_profile, profile_ids
 from cost_models.vocabulary import Evidence
@@ -46,6 +47,15 @@ FIELD_OF: dict[tuple[str, str], tuple[str, float, bool]] = {
     ("latency", "network_static_us"): ("network_latency_seconds", MICRO, False),
 }
 SIZES = {"KiB": 2**10, "MiB": 2**20}
+#: Machines whose collectives are measured in public, and whose memory is that of a machine of the collection.
+CLOUDS_AND_SUCCESSORS = {
+    "aws-p4de": "dgx-a100-80g",
+    "aws-p5": "dgx-h100-80g",
+    "azure-ndv4-a100-40g": "dgx-a100-80g",
+    "dgx-b300-270g": "dgx-b200-180g",
+    "gb300-nvl72": "gb200-nvl72",
+    "gcp-a3-high": "dgx-h100-80g",
+}
 NO_PRICE = {"sparsecores_per_chip"}  # counts, not quantities that a cost model reads
 
 
@@ -80,7 +90,7 @@ def derived_of_storage(read_bytes_per_second: float) -> dict[str, tuple[float, s
 
 
 def test_every_machine_of_the_collection_is_a_profile() -> None:
-    others = {"torchrec-default", "zionex-a100-40g-scm", "mi350x-8x-400g", "custom"}
+    others = {"torchrec-default", "zionex-a100-40g-scm", "mi350x-8x-400g", "custom", *CLOUDS_AND_SUCCESSORS}
     assert {entry["id"] for entry in collection()} | others == set(profile_ids())
 
 
@@ -178,6 +188,28 @@ def test_laws_meet_the_curves_of_the_collection() -> None:
     assert len(errors) == 140  # five machines, four collectives, seven sizes
     assert np.mean(errors) < 0.08
     assert np.quantile(errors, 0.9) < 0.2  # NCCL changes with its releases
+
+
+@pytest.mark.parametrize(("profile", "base"), CLOUDS_AND_SUCCESSORS.items())
+def test_clouds_and_successors_differ_from_their_base_in_what_they_say(profile: str, base: str) -> None:
+    machine, other = load_profile(profile), load_profile(base)
+    assert machine.domain_laws
+    changed = {name for name, number in machine.numbers.items() if number != other.numbers.get(name)}
+    allowed = ("hbm_", "ddr_bytes", "inter_host_")
+    assert changed
+    assert all(name.startswith(allowed) for name in changed)
+    assert machine.ranks_per_host == other.ranks_per_host
+
+
+@pytest.mark.parametrize("profile", ["dgx-h200-141g", "azure-ndv4-a100-40g"])
+def test_laws_of_another_machine_are_estimates_with_wider_intervals(profile: str) -> None:
+    machine = load_profile(profile)
+    level, borrowed = ("hosts", "h100-infiniband") if machine.hosts_laws else ("domain", "a100-nvswitch")
+    laws = machine.hosts_laws if level == "hosts" else machine.domain_laws
+    own = {law.operation: law for law in reversed(getattr(load_law_set(borrowed), level))}
+    for name, law in laws.items():
+        assert law.basis.evidence is Evidence.ESTIMATED
+        assert law.intervals.sizes[0].upper == pytest.approx(1.25 * own[name].intervals.sizes[0].upper)
 
 
 def test_recalled_numbers_say_so() -> None:

@@ -201,7 +201,7 @@ class Machine:
 def _laws(profile: dict[str, Any], given: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the first law of each operation; the profile's own before those of its kind."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for name in [*reversed(profile.get("collective_laws", [])), *reversed(profile.get("laws_of_kind", []))]:
+    for name in [*profile.get("collective_laws", []), *profile.get("laws_of_kind", [])]:
         document = json.loads((_SETS / f"{name}.json").read_text(encoding="utf-8"))
         for reach, rate in (("domain", "intra_host_bytes_per_second"), ("hosts", "inter_host_bytes_per_second")):
             for law in document[reach] if given.get(rate) is None else []:

@@ -48,6 +48,8 @@ UNKNOWN_BEYOND, LEAST_BEYOND = 1.5, 1.1
 LARGER_GROUPS = 3
 #: Messages over hosts up to here show a start beside their bandwidth.
 SHOWS_START_BYTES = 2.0**28
+#: Share of the time of the largest messages that their bandwidth must be.
+LEAST_MOVING = 0.05
 #: A regime of links inside hosts must lower the mean deviation by this share to be taken.
 WORTH_A_CAP = 0.1
 
@@ -74,6 +76,8 @@ def fit_domain_law(
         tray = Term("once", math.inf, "one_tray", 0.0).column(both.message_bytes, both.num_ranks)
         matrix = np.concatenate([matrix, np.stack([is_other * 1.0, is_other * tray], axis=1)], axis=1)
     solution = fit_non_negative(matrix, both.seconds)
+    is_rate = np.array([term.of != "once" and math.isinf(term.up_to_bytes) for term in terms])
+    _check_bandwidth(both, matrix[:, : len(terms)] @ (solution[: len(terms)] * is_rate), operation)
     kept = tuple(term._replace(seconds=float(value)) for term, value in zip(terms, solution, strict=False) if value > 0)
     ranks = np.unique(both.num_ranks)
     own = ~is_other
@@ -116,6 +120,7 @@ def fit_hosts_law(
         solution = fit_non_negative(matrix, moved)
         card, cap = solution[-2:]
         larger = per_host[per_host > most_by_card]
+        _check_bandwidth(rows, matrix[:, -2:] @ solution[-2:], operation)
         if card <= 0 or (len(larger) and cap * larger[0] <= card):
             continue  # a host that lets through more than its cards carry bounds nothing
         deviation = float(np.mean(np.abs((matrix @ solution + start) / rows.seconds - 1)))
@@ -150,6 +155,17 @@ def fit_hosts_law(
     )
 
 
+def _check_bandwidth(rows: CollectiveRows, moving: Floats, operation: str) -> None:
+    """Refuse rows of which even the largest messages spend next to no time on their bandwidth."""
+    largest = rows.message_bytes == rows.message_bytes.max()
+    share = float(np.max(moving[largest] / rows.seconds[largest]))
+    if share < LEAST_MOVING:
+        raise ValueError(
+            f"{operation}: messages up to {rows.message_bytes.max():,.0f} bytes are too small to show a bandwidth,"
+            f" which is {share:.1%} of their time"
+        )
+
+
 def _candidates(rows: CollectiveRows, *, alone: bool) -> list[Term]:
     """Return the terms that the sizes and groups of these rows can tell apart, with coefficients of zero."""
     ranks = np.unique(rows.num_ranks)
@@ -159,14 +175,16 @@ def _candidates(rows: CollectiveRows, *, alone: bool) -> list[Term]:
     if is_rack:
         once += ["pairs"] + (["one_tray"] if alone and np.any(ranks <= 4) else [])
     terms = [Term("once", math.inf, factor, 0.0) for factor in once]
-    whole = ["one", "share"] + ([] if is_rack else ["beyond_pair"])
+    # Two groups cannot tell what a third rank changes from the part that leaves a rank.
+    is_switched = len(ranks) > 2 and not is_rack
+    whole = ["one", "share"] + (["beyond_pair"] if is_switched else [])
     least, most = rows.message_bytes.min(), rows.message_bytes.max()
     # Two octaves beyond a bend show the rate after it.
     for bend in (one for one in BENDS if least < one <= most / 4):
         terms += [Term("bytes", bend, factor, 0.0) for factor in whole]
         terms += [Term("piece", bend / _PIECE_RANKS, factor, 0.0) for factor in ("one", "rounds")]
     terms += [Term("bytes", math.inf, "share", 0.0), Term("piece", math.inf, "share", 0.0)]
-    if not is_rack:
+    if is_switched:
         terms.append(Term("bytes", math.inf, "beyond_pair", 0.0))
     if is_padded:
         terms += [Term("bytes", bend, "padding", 0.0) for bend in (*PADDING_BENDS, math.inf)]

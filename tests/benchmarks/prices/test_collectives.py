@@ -1,0 +1,102 @@
+"""The rows of public collectives: known by their columns, predicted by the laws of their platform, never a crash."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.prices.reality import collectives
+from benchmarks.prices.reality.collective_files import MeasuredCollective, read_folder
+from benchmarks.prices.reality.fit_collective_laws import fitted_sets
+from benchmarks.prices.reality.row import PredictedRow
+from cost_models.hardware.laws.document import law_document
+from cost_models.hardware.laws.shipped import load_law_set
+from tests.support.paths import SHARED
+
+OTHER = (
+    "system,op,nodes,gpus_per_node,ranks,bytes,dtype,inplace,time_us,algbw_gbps,busbw_gbps,nccl_version,transport,"
+    "size_index,flag,source\n"
+)
+AICONFIGURATOR = (
+    "system,device,op,ranks,bytes,dtype,seconds,busbw_gbps,nccl_folder,nccl_recorded,kernel_source,size_index,file\n"
+)
+
+
+def found(folder: Path) -> list[PredictedRow]:
+    return list(collectives.rows(folder))
+
+
+def test_files_are_known_by_their_columns_whatever_their_names(tmp_path: Path) -> None:
+    row = "h100_sxm,NVIDIA H100,alltoall,8,268435456,half,0.000764,307,2.29.2,2.29.2,NCCL,19,f\n"
+    (tmp_path / "held_out.csv.gz").write_bytes(gzip.compress((AICONFIGURATOR + row).encode()))
+    (tmp_path / "notes.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "README.md").write_text("no table")
+    (one,) = found(tmp_path)
+    assert (one.file, one.line, one.platform) == ("held_out.csv.gz", 2, "h100_sxm")
+    assert one.groups[0] == "collectives one domain"
+    assert "collectives one domain: >=64 MiB" in one.groups
+    assert abs(one.relative_error) < 0.05
+    assert one.lower_seconds is not None
+    assert one.lower_seconds < one.predicted_seconds
+    assert not one.is_extrapolated
+
+
+def test_unknown_platforms_have_the_nearest_laws_and_say_so(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(
+        OTHER
+        + "Mars Cloud H200,all_gather,1,8,8,67108864,float,out,250,268,234,,NVLink,1,,s\n"
+        + "Mars Cloud (8x H100 8x400G),alltoall,9,8,72,67108864,float,out,2000,33,33,2.30.1,IB,1,,s\n"
+        + "AWS p5.48xlarge (H100),alltoall,4,8,32,67108864,float,out,2000,33,33,2.30.1,EFA,1,,s\n"
+    )
+    inside, over, borrowed = found(tmp_path)
+    assert inside.platform == "Mars Cloud H200 (by the laws of h200-nvswitch)"
+    assert over.platform.endswith("(by the laws of h100-infiniband)")
+    assert borrowed.platform.endswith("(by the laws of h100-infiniband)")
+    assert all(one.is_extrapolated for one in (inside, over, borrowed))
+    assert "collectives over hosts: platforms without laws of their own" in over.groups
+    assert "collectives over hosts: >=32 MiB" in over.groups
+
+
+def test_what_its_source_calls_broken_is_left_out(tmp_path: Path) -> None:
+    header = (
+        "cluster,kind,op,nodes,gpus_per_node,ranks,bytes,dtype,inplace,time_us,algbw_gbps,busbw_gbps,nccl_version,"
+        "size_index,file\n"
+    )
+    (tmp_path / "raw.csv").write_text(
+        header
+        + "example-cluster00,pairwise,alltoall,2,8,16,17179869184,double,out,1.1e+07,1.49,1.4,2.28.7,9,f\n"  # 1.56
+        + "example-cluster00,pairwise,sendrecv,2,8,16,33554432,double,out,1200,27,27,2.28.7,0,f\n"
+        + "example-cluster00,pairwise,alltoall,2,8,16,33554432,double,out,1200,27.96,26.2,2.28.7,0,f\n"
+    )
+    (one,) = found(tmp_path)
+    assert one.line == 4
+
+
+def measured() -> list[MeasuredCollective]:
+    folder = SHARED / "measured_gpu"
+    if not folder.is_dir():
+        pytest.skip("no public measurements beside the repository (expected shared/measured_gpu)")
+    return list(read_folder(folder))
+
+
+def test_laws_that_ship_are_those_of_the_public_rows() -> None:
+    """The script that fits them makes the same documents again, of three platforms of each kind."""
+    kept = ("a100_sxm", "b300_sxm", "AWS p5", "example-cluster01")
+    rows = [row for row in measured() if row.platform.startswith(kept)]
+    sets = {one.name: one for one in fitted_sets(rows)}
+    for name in ("a100-nvswitch", "b300-nvswitch", "aws-p5-efa"):
+        assert law_document(sets[name]) == law_document(load_law_set(name))
+
+
+def test_laws_hold_at_sizes_that_their_fit_has_not_seen() -> None:
+    rows = [row for row in measured() if row.platform in ("h100_sxm", "a100_sxm", "gb200")]
+    sizes = sorted({row.message_bytes for row in rows})
+    unseen = set(sizes[4:-1:3])
+    sets = {one.name: one for one in fitted_sets([row for row in rows if row.message_bytes not in unseen])}
+    predicted = [collectives.predicted(row, sets.__getitem__) for row in rows if row.message_bytes in unseen]
+    errors = np.abs([row.relative_error for row in predicted])
+    assert len(errors) > 300
+    assert np.mean(errors) < 0.08
+    large = [abs(row.relative_error) for row in predicted if "collectives one domain: >=64 MiB" in row.groups]
+    assert np.mean(large) < 0.06

@@ -25,6 +25,7 @@ _SILENT = frozenset(
         "name",
         "schema_version",
         "previous_plan",
+        "collective_laws",
         "checkpoint",
         "serving",
         "batch_size_per_rank",

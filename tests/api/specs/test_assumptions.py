@@ -40,7 +40,7 @@ def test_hardware_numbers_carry_evidence_and_source() -> None:
     rate = reported["hardware.hbm_bytes_per_second"]
     assert rate.evidence in ("measured", "datasheet", "estimated")
     assert rate.source
-    assert reported["hardware.alltoall_curve"].evidence == "measured"
+    assert reported["hardware.all_to_all_law"].evidence == "measured"
     by_rank = assumptions(hardware__overrides={"hbm_bytes_by_rank": [5e10, 6e10]})["hardware.hbm_bytes_by_rank"]
     assert by_rank.value == "50000000000 to 60000000000 bytes"
     overrides = {"relative_speed_by_rank": [1, 0.5]}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.arrays import Floats
+from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme
 from tests.support.contracts.cost_model import CostModelContract

@@ -5,7 +5,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.oracle.rows.access import on_lines
 from tests.support.paths import ROOT
 
 _PROFILES = ROOT / "cost_models" / "hardware" / "profiles"

@@ -121,8 +121,8 @@ def test_every_gpu_states_what_its_kernels_take() -> None:
             else:
                 assert number.evidence is Evidence.ESTIMATED, (profile, name)
     assert measured == {
-        *("dgx-h100-80g", "grand-teton-h100-roce"),
-        *("zionex-a100-40g", "zionex-a100-40g-scm"),
+        *("dgx-h100-80g", "grand-teton-h100-roce", "aws-p5", "gcp-a3-high"),
+        *("zionex-a100-40g", "zionex-a100-40g-scm", "azure-ndv4-a100-40g"),
         "mi350x-8x-400g",
     }
 

@@ -95,7 +95,7 @@ def test_text_of_a_price_that_no_one_knows() -> None:
 
 def test_text_names_what_it_rests_on() -> None:
     text = explanation_text(explained(), name="x")
-    assert "as roofline@1 predicts it" in text
+    assert f"as {ROOFLINE.name}@{ROOFLINE.version} predicts it" in text
     assert "a quick bound, above which the search may have proven more" in " ".join(text.split())
     assert "each phase lasts as long as its slowest rank" in text
     problem = three_tables(objective="max_rank_time")

@@ -139,10 +139,10 @@ def test_the_price_is_for_a_host_full_of_ranks() -> None:
 
 
 def test_host_memory_has_prices_where_rows_lie_there() -> None:
-    """A table that kernels read through the link alone: a faster link shortens every look at it."""
+    """Kernels read rows through the link, and updates write to host memory while they read it, at one rate together."""
     far = TableConstraints(compute_kernels=frozenset({Kernel.FUSED_UVM}))
     found = prices(make_problem(make_table(rows=100_000, constraints=far)))
     assert found["host_link_bytes_per_second"].saved_seconds is not None
     assert found["host_link_bytes_per_second"].saved_seconds > 0
-    assert found["ddr_bytes_per_second"].saved_seconds == 0  # the link is slower
+    assert found["ddr_bytes_per_second"].saved_seconds > 0
     assert "host_link_bytes_per_second" not in prices(make_problem(make_table(rows=100_000)))

@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from api.schemas.base import Digest, Name, PrintOut, StrictModel, Title, fields_disagree
 from api.schemas.checkpoint import CheckpointSpec
+from api.schemas.dense import DenseSpec
 from api.schemas.table import Fraction, TableSpec
 from cost_models.hardware.profile_fields import FIELDS
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS, MAX_REMAINING_STEPS
@@ -25,20 +26,6 @@ RankSpeeds = Annotated[
     list[Annotated[float, Field(ge=MIN_RELATIVE_SPEED, le=MAX_RELATIVE_SPEED)]],
     Field(min_length=1, max_length=MAX_RANKS, fail_fast=True),
 ]
-
-
-class DenseSpec(StrictModel):
-    """The dense part of the model."""
-
-    forward_seconds: Annotated[float, Field(ge=0, le=3600)] | None = Field(
-        default=None, description="Dense forward compute of one step. Unit: seconds.", examples=[0.004]
-    )
-    backward_seconds: Annotated[float, Field(ge=0, le=3600)] | None = Field(
-        default=None, description="Dense backward compute of one step. Unit: seconds.", examples=[0.008]
-    )
-    parameter_bytes: Annotated[float, Field(ge=0, le=2.0**60)] = Field(
-        default=0.0, description="Weights of the dense part. Unit: bytes.", examples=[60_000_000]
-    )
 
 
 class ModelSpec(StrictModel):

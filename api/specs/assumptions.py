@@ -36,6 +36,10 @@ _SILENT = frozenset(
         "statistics",
         "cache_load_factors",
         "data_types",
+        "forward_flops_per_sample",
+        "layers",
+        "compute_dtype",
+        "gradient_dtype",
     }
 )
 #: Fields of tables whose defaults are reported.
@@ -93,7 +97,15 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
             if name.endswith("dtype"):
                 text = _LEFT_TO_MODEL.get(spec.cost_model, "left to the cost model")
             elif name in ("forward_seconds", "backward_seconds"):
+                if spec.model.dense.compute_dtype is not None:
+                    continue  # computed from operations
                 text = "not given: nothing is hidden under dense compute"
+            elif name == "backward_flops_per_sample":
+                if spec.model.dense.compute_dtype is None:
+                    continue
+                text = "twice those forward"
+            elif name == "parameter_bytes":
+                text = "0" if spec.model.dense.layers is None else "4 bytes for each weight and bias of the layers"
             elif name == "reserved_collective_bytes":
                 text = "not given: the margin holds communication buffers"
             elif name == "ranks_per_host":

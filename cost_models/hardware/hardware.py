@@ -33,7 +33,7 @@ class Quantity:
     """One number of a profile."""
 
     value: float
-    unit: str  # "bytes", "bytes_per_second", "operations_per_second" or "seconds"
+    unit: str  # "bytes", "bytes_per_second", "operations_per_second", "flops_per_second", "seconds" or "share"
     evidence: Evidence
     source: str  # who says so, in words that stand alone
     note: str = ""
@@ -57,6 +57,8 @@ class Quantity:
             raise ValueError("Expected a finite value >= 0.")
         if self.unit.endswith("_per_second") and self.value == 0:
             raise ValueError("Expected a rate > 0; leave out what is not known.")
+        if self.unit == "share" and not 0 < self.value <= 1:
+            raise ValueError("Expected a share in (0, 1]; leave out what is not known.")
         if self.rows is not None and self.rows < 1:
             raise ValueError("Expected rows >= 1.")
         if self.relative_error is not None and not 0 < self.relative_error < 1:

@@ -11,19 +11,30 @@ from typing import NamedTuple
 class ProfileField(NamedTuple):
     """Unit and meaning of one number of a profile."""
 
-    unit: str  # "bytes", "bytes_per_second", "operations_per_second" or "seconds"
+    unit: str  # "bytes", "bytes_per_second", "operations_per_second", "flops_per_second", "seconds" or "share"
     description: str
 
     @property
     def may_be_zero(self) -> bool:
         """Whether zero makes sense: a tier may be absent, a rate of zero only means it is unknown."""
-        return not self.unit.endswith("_per_second")
+        return not self.unit.endswith("_per_second") and self.unit != "share"
 
 
 _BYTES, _RATE, _SECONDS, _OPERATIONS = "bytes", "bytes_per_second", "seconds", "operations_per_second"
+_FLOPS, _SHARE = "flops_per_second", "share"
 
 FIELDS: Mapping[str, ProfileField] = MappingProxyType(
     {
+        "bf16_flops_per_second": ProfileField(_FLOPS, "bf16 rate of the data sheet, dense matrices"),
+        "fp16_flops_per_second": ProfileField(_FLOPS, "fp16 rate of the data sheet, dense matrices"),
+        "tf32_flops_per_second": ProfileField(_FLOPS, "tf32 rate of the data sheet, dense matrices"),
+        "fp32_flops_per_second": ProfileField(_FLOPS, "fp32 rate of the data sheet"),
+        "dense_efficiency": ProfileField(
+            _SHARE, "share of the rate of the data sheet that the dense part of a model sustains"
+        ),
+        "step_overhead_seconds": ProfileField(
+            _SECONDS, "what a whole step takes beyond lookups, messages and dense compute; 0 where not given"
+        ),
         "hbm_bytes": ProfileField(_BYTES, "accelerator memory of one rank; 0 where tables live in DDR"),
         "hbm_bytes_per_second": ProfileField(
             _RATE, "accelerator memory rate while it gathers rows of at least 512 bytes at random"

@@ -6,7 +6,7 @@ from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.vocabulary import Evidence
 
 #: What each rank has of its own, however many there are.
-_NOT_SHARED = ("_block_bytes", "_seconds")
+_NOT_SHARED = ("_block_bytes", "_seconds", "_efficiency")
 _BETWEEN_RANKS = "intra_host_bytes_per_second"
 
 

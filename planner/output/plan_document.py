@@ -186,6 +186,21 @@ class ServingDocument(TypedDict):
     ]
 
 
+class WholeStepDocument(TypedDict):
+    """A training step with its dense part: what sticks out of the phases of embeddings, dense compute and the rest."""
+
+    seconds: Annotated[float, "Of one step. Unit: seconds.", Example(0.004)]
+    samples_per_second: Annotated[float, "Of all ranks together. Unit: samples per second.", Example(16_000_000.0)]
+    sparse_seconds: Annotated[float, "Phases of embeddings that dense compute does not hide. Unit: seconds."]
+    hidden_sparse_seconds: Annotated[float, "Of the same phases, hidden under dense compute. Unit: seconds."]
+    dense_forward_seconds: Annotated[float, "Unit: seconds."]
+    dense_backward_seconds: Annotated[float, "Unit: seconds."]
+    dense_all_reduce_seconds: Annotated[float, "All-reduce of dense gradients, hidden or not. Unit: seconds."]
+    hidden_all_reduce_seconds: Annotated[float, "Of the all-reduce, under the dense backward pass. Unit: seconds."]
+    overhead_seconds: Annotated[float, "step_overhead_seconds of the hardware; 0 where not known. Unit: seconds."]
+    evidence: Annotated[str, "The weakest number in it.", Example("measured")]
+
+
 class SharesDocument(TypedDict):
     """Parts of the seconds of all ranks; they add up to 1."""
 
@@ -307,6 +322,9 @@ class LoadsDocument(TypedDict):
     checkpoint: Annotated[CheckpointDocument | None, "What checkpoints take; null where the spec has none."]
     serving: Annotated[ServingDocument | None, "What requests ask of the cards; null of a training step."]
     prediction: Annotated[PredictionDocument | None, "How well a learned model knows the seconds; else null."]
+    whole_step: Annotated[
+        WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."
+    ]
 
 
 class HeadDocument(TypedDict):
@@ -356,4 +374,7 @@ class ScoreDocument(TypedDict):
     serving: Annotated[ServingDocument | None, "Where requests are served; null of a training step."]
     prediction: NotRequired[
         Annotated[PredictionDocument | None, "How well a learned model knows these seconds; null of other models."]
+    ]
+    whole_step: NotRequired[
+        Annotated[WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."]
     ]

@@ -104,7 +104,8 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
     inputs = PIPELINE_INPUTS[problem.pipeline] + np.where(is_cached & work.prefetches, PREFETCH_INPUTS, 0)
     per_weight, per_row = _optimizer_state(problem, work, table, stored_rows, cells, weights, ledger)
     hot_rows = np.rint(stored_rows * work.hot_row_share)
-    hot_weights, hot_state = (np.rint(part * (hot_rows / stored_rows)) for part in (weights, per_weight))
+    hot_share = hot_rows / np.maximum(stored_rows, 1)  # the last row blocks of a small table may be empty
+    hot_weights, hot_state = (np.rint(part * hot_share) for part in (weights, per_weight))
     caches = _caches(problem, work, table, stored_rows, ledger)
     lines = (
         weights - hot_weights,

@@ -22,6 +22,7 @@ from planner.pricing.phases import exposed_seconds, objective_of_ranks, phase_wi
 from planner.pricing.placed_work import PlacedWork
 from planner.pricing.serving import message_evidence, message_loads, serving_load
 from planner.pricing.tier_traffic import Traffic, shard_traffic
+from planner.pricing.whole_step import whole_step
 
 
 def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Evaluation:
@@ -59,8 +60,17 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     windows = phase_windows(problem)
     slowest = seconds.max(axis=0)
     exposed = exposed_seconds(problem, counted, seconds)
+    hidden = np.minimum(slowest, windows)
     # A step takes its dense part, too, and checkpoints are no part of it.
-    step_seconds = float(np.sum(exposed[list(STEP_PHASES)])) + problem.dense.window_seconds
+    sparse_seconds = float(np.sum(exposed[list(STEP_PHASES)]))
+    step_seconds = sparse_seconds + problem.dense.window_seconds
+    step = whole_step(
+        problem,
+        hardware,
+        sparse_seconds=sparse_seconds,
+        hidden_seconds={phase: float(hidden[phase]) for phase in STEP_PHASES if counted[phase]},
+        sparse_evidence=Evidence(max(int(evidence[phase]) for phase in STEP_PHASES if counted[phase])),
+    )
     rank_time = seconds @ counted.astype(np.float64)
     is_step = problem.serving is None
     traffic = shard_traffic(placed.work, problem.cluster.hardware)
@@ -85,7 +95,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
                 slowest_rank=int(np.argmax(seconds[:, phase])),
                 seconds=float(slowest[phase]),
                 mean_seconds=float(seconds[:, phase].mean()),
-                hidden_seconds=float(min(slowest[phase], windows[phase])),
+                hidden_seconds=float(hidden[phase]),
                 counted=bool(counted[phase]),
                 evidence=Evidence(int(evidence[phase])),
             )
@@ -95,11 +105,15 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         shard_bytes=ledger.shard_bytes,
         cost_model=f"{cost_model.name}@{cost_model.version}",
         hardware_numbers=frozenset(
-            read | {f"{tier.label}_bytes" for tier in used} | {"hbm_bytes_by_rank", "relative_speed_by_rank"}
+            read
+            | problem.dense.hardware_numbers
+            | {f"{tier.label}_bytes" for tier in used}
+            | {"hbm_bytes_by_rank", "relative_speed_by_rank"}
         ),
         checkpoint=checkpoint,
         serving=serving_load(problem.serving, rank_time),
         prediction=learned,
+        whole_step=step,
     )
 
 

@@ -135,7 +135,7 @@ def test_numbers_in_bold_are_those_that_prices_read() -> None:
     read: set[str] = set()
     for model in cost_model_names():
         for without_hbm in (False, True):
-            numbers = dict.fromkeys(FIELDS, 1e11)
+            numbers = {name: 0.5 if field.unit == "share" else 1e11 for name, field in FIELDS.items()}
             if without_hbm:
                 del numbers["hbm_bytes_per_second"]
                 numbers["hbm_bytes"] = 0.0

@@ -16,7 +16,8 @@ from planner.domain.plan.shards import Shard, Shards
 from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.checkpoint import Checkpoint
 from planner.domain.problem.cluster import Cluster
-from planner.domain.problem.problem import Dense, Problem
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import PinnedPiece, PinnedTable, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.host_memory_fallback import allow_host_memory

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from cost_models.protocol import CostModel
 from cost_models.vocabulary import HOST_KERNELS, Scheme
 from planner.domain.problem.access import ZipfAccess
-from planner.domain.problem.problem import OBJECTIVES, PIPELINES, Dense, Problem
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import OBJECTIVES, PIPELINES, Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import enumerate_families

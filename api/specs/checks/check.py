@@ -1,6 +1,7 @@
 """The rules that a spec must keep: those of the document, and those of the problem that it becomes."""
 
 from api.specs.checks.cluster import check_cluster, check_memory
+from api.specs.checks.dense import check_dense
 from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
 from api.specs.checks.modules import check_modules
 from api.specs.checks.names import check_groups, check_names
@@ -21,6 +22,7 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_modules(state, issues)
     check_groups(state, issues)
     check_serving(state, issues)
+    check_dense(state, issues)
     _check_settings(state, issues)
 
 

@@ -14,6 +14,7 @@ from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.enumerate import enumerate_families
 from planner.pricing.price_options import price
+from planner.pricing.whole_step import dense_all_reduce
 
 
 def check_hardware_numbers(problem: Problem, cost_model: CostModel, issues: IssueCollector) -> None:
@@ -33,6 +34,8 @@ def check_hardware_numbers(problem: Problem, cost_model: CostModel, issues: Issu
     hardware, missing = sample.cluster.hardware.collecting_missing()
     sample = replace(sample, cluster=replace(sample.cluster, hardware=hardware))
     price(sample, enumerate_families(sample), cost_model)
+    if problem.dense.is_timed:
+        dense_all_reduce(sample, hardware)
     for error in missing.values():
         issues.add(cost_model_issue(error, ""))
 

@@ -81,8 +81,8 @@ def _check_model(state: SpecState, issues: IssueCollector) -> None:
         )
     if model.pipeline != "none":
         issues.report("/model/pipeline", f"{model.pipeline} is a training pipeline", "set it to none")
-    for name in ("forward_seconds", "backward_seconds"):
-        if getattr(model.dense, name) is not None:
+    for name in type(model.dense).model_fields:
+        if name != "parameter_bytes" and getattr(model.dense, name) is not None:
             issues.report(f"/model/dense/{name}", "nothing of a request is hidden under dense compute", "leave it out")
     if model.backward_comm_dtype is not None:
         issues.report("/model/backward_comm_dtype", "a request has no backward pass", "leave it out")

@@ -32,6 +32,8 @@ from planner.solver.partitioners.registry import partitioner_names
 
 #: Nothing is slower, and what takes bytes at such a rate is still a number of seconds.
 _LEAST_RATE = 1
+#: A smaller share of a rate is a fault.
+_LEAST_SHARE = 0.001
 #: Longer texts are cut before they are compared with names, which takes time.
 _MAX_COMPARED_LENGTH = 80
 
@@ -139,6 +141,12 @@ def _check_override(name: str, value: float, stated: Mapping[str, float], issues
         if close and close[0] not in stated:
             issues.mark_broken(f"{pointer}/{close[0]}")
         return False
+    if FIELDS[name].unit == "share":
+        if not _LEAST_SHARE <= value <= 1:
+            message = f"{value:g} is no share in [{_LEAST_SHARE:g}, 1]"
+            issues.report(f"{pointer}/{name}", message, "leave out what is not known")
+            return False
+        return True
     if not FIELDS[name].may_be_zero and value < _LEAST_RATE:
         message = f"a rate below {_LEAST_RATE} {FIELDS[name].unit.replace('_', ' ')}"
         issues.report(f"{pointer}/{name}", message, "leave out what is not known")

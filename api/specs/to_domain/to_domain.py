@@ -7,12 +7,14 @@ from api.schemas.spec import HardwareOverrides, HardwareSpec, JointConstraintsSp
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from api.specs.to_domain.checkpoint import checkpoint_of
+from api.specs.to_domain.dense import dense_of
 from api.specs.to_domain.pinned_tables import pin_tables
 from api.specs.to_domain.tables import tables_of
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import Tier
 from planner.domain.problem.cluster import Cluster
-from planner.domain.problem.problem import SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES, Dense, Problem, Reservation
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES, Problem, Reservation
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.table import Table
 
@@ -50,6 +52,8 @@ def to_domain(state: SpecState, issues: IssueCollector) -> SpecState:
     tables = {where: table for where, table in tables.items() if table.name not in repeated}
     if cluster is None or not tables or not (state.originals.has_all_groups and issues.is_sound(*_SETTINGS)):
         return state
+    samples = state.spec.model.batch_size_per_rank or 0  # of a request nothing is timed
+    dense = dense_of(state.spec.model.dense, samples_per_rank=samples, hardware=cluster.hardware, issues=issues)
     names, is_partial = [table.name for table in tables.values()], issues.num_issues > 0
     problem = _problem(
         state.spec,
@@ -57,6 +61,7 @@ def to_domain(state: SpecState, issues: IssueCollector) -> SpecState:
         cluster,
         same_rank=tuple(group for _, group in state.group_indices("same_rank", names, is_partial=is_partial) if group),
         apart=tuple(group for _, group in state.group_indices("apart", names, is_partial=is_partial) if group),
+        dense=dense,
     )
     return replace(state, problem=problem)
 
@@ -78,6 +83,7 @@ def _problem(
     *,
     same_rank: tuple[frozenset[int], ...],
     apart: tuple[frozenset[int], ...],
+    dense: Dense,
 ) -> Problem:
     """Return what a spec asks for; the groups are indices of ``tables``."""
     return Problem(
@@ -88,7 +94,7 @@ def _problem(
         forward_comm_dtype=spec.model.forward_comm_dtype,
         backward_comm_dtype=spec.model.backward_comm_dtype,
         output_dtype=spec.model.output_dtype,
-        dense=Dense(**dict(spec.model.dense)),
+        dense=dense,
         pipeline=spec.model.pipeline,
         reservation=_reservation(spec),
         same_rank=same_rank,

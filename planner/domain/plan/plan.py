@@ -10,6 +10,7 @@ from cost_models.vocabulary import Evidence, Phase, Tier
 from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
+from planner.domain.plan.whole_step import WholeStep
 from planner.domain.problem.checkpoint import CheckpointLoad
 
 
@@ -125,6 +126,7 @@ class Evaluation:
     checkpoint: CheckpointLoad | None = None  # where the problem says how the job is checkpointed
     serving: ServingLoad | None = None  # of a request
     prediction: Prediction | None = None  # of a learned model
+    whole_step: WholeStep | None = None  # of a training step of which the dense part is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

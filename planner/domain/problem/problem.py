@@ -8,6 +8,7 @@ from cost_models.vocabulary import DEVICE_KERNELS, Kernel
 from planner.domain.expect import expect
 from planner.domain.problem.checkpoint import Checkpoint
 from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.dense import Dense
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.table import Table
 
@@ -18,25 +19,6 @@ REQUEST_LATENCY = "request_latency"
 PREFETCH_PIPELINE = "train_prefetch_sparse_dist"
 #: What a training pipeline holds at once (TorchRec ``PipelineType``).
 PIPELINES = ("none", "train_sparse_dist", PREFETCH_PIPELINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dense:
-    """The dense part of the model, where the user gives it."""
-
-    forward_seconds: float | None = None
-    backward_seconds: float | None = None
-    parameter_bytes: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("forward_seconds", "backward_seconds", "parameter_bytes"):
-            value = getattr(self, name)
-            expect(value is None or 0 <= value < math.inf, f"{name} >= 0")
-
-    @property
-    def window_seconds(self) -> float:
-        """Dense compute under which a pipeline can hide the next batch's input communication."""
-        return (self.forward_seconds or 0.0) + (self.backward_seconds or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from planner.output.plan_document import (
     TableDocument,
     TerminationDocument,
     TierDocument,
+    WholeStepDocument,
 )
 from planner.pricing.checkpoint import late_upload
 
@@ -187,6 +188,7 @@ def _loads(evaluation: Evaluation) -> LoadsDocument:
         "checkpoint": None if evaluation.checkpoint is None else _checkpoint(evaluation.checkpoint),
         "serving": None if evaluation.serving is None else image_of(ServingDocument, evaluation.serving),
         "prediction": None if evaluation.prediction is None else _prediction(evaluation.prediction),
+        "whole_step": None if evaluation.whole_step is None else image_of(WholeStepDocument, evaluation.whole_step),
     }
 
 

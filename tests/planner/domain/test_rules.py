@@ -10,8 +10,9 @@ import pytest
 from cost_models.vocabulary import NUM_PHASES, Kernel, Phase, Scheme
 from planner.domain.problem.access import NUM_REUSE_BINS, AccessCdf, MissRatioCurve, ReuseHistogram, ZipfAccess
 from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.dense import Dense
 from planner.domain.problem.optimizer import OPTIMIZERS
-from planner.domain.problem.problem import Dense, Reservation
+from planner.domain.problem.problem import Reservation
 from planner.domain.problem.table import Feature, PinnedPiece, PinnedTable, TableConstraints
 from planner.solver.partitioners.base import SolveLimits
 from tests.support.planning.builders import make_cluster, make_hardware, make_problem, make_table

@@ -17,7 +17,8 @@ from planner.domain.plan.plan import Evaluation, Plan
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.checkpoint import Checkpoint, CheckpointLoad
-from planner.domain.problem.problem import Dense, Problem
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.schemes.expand import expand

@@ -8,7 +8,8 @@ import pytest
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.vocabulary import Kernel, Phase, Scheme, Tier
 from planner.access.table_columns import table_columns
-from planner.domain.problem.problem import Dense, Problem, Reservation
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import Problem, Reservation
 from planner.pricing.memory import (
     EXACT,
     LINES,

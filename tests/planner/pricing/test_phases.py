@@ -3,7 +3,8 @@
 import pytest
 
 from cost_models.vocabulary import Phase
-from planner.domain.problem.problem import PIPELINES, Dense
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import PIPELINES
 from planner.pricing.phases import phase_windows
 from tests.support.planning.builders import make_problem, make_table
 

@@ -8,7 +8,8 @@ import pytest
 from cost_models.vocabulary import STEP_PHASES, Evidence, Kernel, Phase, Scheme, Tier
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.shards import Shards
-from planner.domain.problem.problem import Dense, Problem
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import Problem
 from planner.options.enumerate import enumerate_families
 from planner.options.schemes.expand import expand
 from planner.options.schemes.geometry import Piece

@@ -26,6 +26,11 @@ def figures(spec: dict[str, Any], plan: dict[str, Any], evaluation: Evaluation) 
             for tier, held in load.torchrec_bytes.items():
                 yield f"torchrec bytes of rank {rank}, {tier.label}", held, mine.torchrec_bytes[rank][tier.label]
 
+    step = evaluation.whole_step
+    assert (step is None) == (mine.whole_step is None)
+    if step is not None and mine.whole_step is not None:
+        for name, value in mine.whole_step.items():
+            yield f"whole step, {name}", getattr(step, name), value
     for tier in evaluation.tiers:
         of_rank = mine.tiers[tier.busiest_rank][tier.tier.label]
         most = max(one[tier.tier.label].busy for one in mine.tiers if tier.tier.label in one)

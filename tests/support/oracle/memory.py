@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from tests.support.oracle.dense import parameter_bytes
 from tests.support.oracle.shards import CACHED, FETCHES_AHEAD, Job, Shard, Table
 
 Lines = Counter[tuple[str, str]]  # by tier and line
@@ -101,7 +102,7 @@ def reserved(job: Job, rank: int) -> Counter[tuple[str, str]]:
     margin, is_served = constraints.get("reserved_hbm_fraction", 0.15), job.samples_of_request is not None
     tables = [Table.of(index, one) for index, one in enumerate(job.model["tables"])]
     ids = sum(factor for table in tables for factor, _ in table.features) * job.batch
-    dense = (job.model.get("dense") or {}).get("parameter_bytes") or 0.0
+    dense = parameter_bytes(job.dense)
     device = machine.device
     found = Counter(
         {

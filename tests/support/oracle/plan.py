@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.oracle.dense import whole_step
 from tests.support.oracle.memory import Lines, rank_lines, reserved
 from tests.support.oracle.seconds.checkpoints import Checkpoints
 from tests.support.oracle.seconds.exchange import exchange_seconds
@@ -44,6 +45,7 @@ class Recomputed:
     id_bytes: list[float]
     tiers: list[dict[str, Moved]]  # of every rank
     step_seconds: float  # that tiers are held against
+    whole_step: dict[str, float] | None
 
 
 def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
@@ -81,6 +83,8 @@ def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
         of_torchrec = [Counter[str]() for _ in seconds]
         for shard in working:
             of_torchrec[shard.rank].update(torchrec_bytes(job, shard))
+    step_phases = [one for one in _counted(model) if one != "checkpoint"]
+    sparse = _step_time(job, step_phases, seconds)
     return Recomputed(
         seconds=[dict(one) for one in seconds],
         bytes=rank_lines(job, shards),
@@ -90,8 +94,10 @@ def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
         lookups=lookups,
         id_bytes=id_bytes,
         tiers=tiers,
-        step_seconds=_step_time(job, [one for one in _counted(model) if one != "checkpoint"], seconds)
-        + job.dense_seconds,
+        step_seconds=sparse + job.dense_seconds,
+        whole_step=None
+        if job.samples_of_request is not None
+        else whole_step(job.dense, job.machine, job.batch, sparse, _hidden(job, step_phases, seconds)),
     )
 
 
@@ -115,9 +121,14 @@ def _counted(model: str) -> list[str]:
 
 
 def _step_time(job: Job, counted: list[str], seconds: list[Counter[str]]) -> float:
-    hidden = {}
-    if job.pipeline != "none":
-        hidden["input_comm"] = job.dense_seconds
-    if job.pipeline == FETCHES_AHEAD:
-        hidden["prefetch"] = job.dense_seconds
-    return sum(max(0.0, max(one[phase] for one in seconds) - hidden.get(phase, 0.0)) for phase in counted)
+    hidden = _hidden(job, counted, seconds)
+    return sum(max(0.0, max(one[phase] for one in seconds) - hidden[phase]) for phase in counted)
+
+
+def _hidden(job: Job, counted: list[str], seconds: list[Counter[str]]) -> Counter[str]:
+    """Return what dense compute hides of each phase."""
+    hidden: Counter[str] = Counter()
+    for phase, pipelines in (("input_comm", ("train_sparse_dist", FETCHES_AHEAD)), ("prefetch", (FETCHES_AHEAD,))):
+        if phase in counted and job.pipeline in pipelines:
+            hidden[phase] = min(job.dense_seconds, max(one[phase] for one in seconds))
+    return hidden

@@ -52,6 +52,7 @@ def random_job(number: int) -> Spec:
         spec["serving"]["samples_per_request"] = int(rng.choice([1, 5, 6, 64, 513]))
     else:
         _widen_training(rng, spec, is_cpu=is_cpu)
+        _widen_dense(np.random.default_rng((number, 5)), spec, is_cpu=is_cpu)
     for table in spec["model"]["tables"]:
         _widen_table(rng, spec, table, is_cpu=is_cpu)
     if number % 10 == 4 and not is_served:
@@ -99,6 +100,30 @@ def _widen_training(rng: np.random.Generator, spec: Spec, *, is_cpu: bool) -> No
             spec["checkpoint"]["full_every"] = int(rng.choice([2, 7, 40, 200]))
         if rng.random() < 0.5:
             spec["checkpoint"] |= {"bits": int(rng.choice([16, 8, 4])), "upload_bytes_per_second": 3e8}
+
+
+def _widen_dense(rng: np.random.Generator, spec: Spec, *, is_cpu: bool) -> None:
+    """Give operations or layers in place of seconds, where the hardware has rates of them."""
+    how = str(rng.choice(["as it is", "operations", "layers"]))
+    if is_cpu or how == "as it is":
+        return
+    dense: Spec = {"compute_dtype": str(rng.choice(["bf16", "fp16", "tf32", "fp32"]))}
+    if how == "operations":
+        dense |= {"forward_flops_per_sample": float(rng.choice([0, 1e5, 3e7])), "parameter_bytes": 30_000_000}
+        if rng.random() < 0.5:
+            dense["backward_flops_per_sample"] = 7e7
+    else:
+        dense["layers"] = {"mlp_widths": [[13, 512, 64], [700, 1024, 256, 1]]}
+        if rng.random() < 0.5:
+            rank = None if rng.random() < 0.5 else 128
+            dense["layers"]["cross_layers"] = {"num_layers": 3, "width": 700, "rank": rank}
+    if rng.random() < 0.5:
+        dense["gradient_dtype"] = str(rng.choice(["fp32", "fp16", "bf16"]))
+    rates = {f"{dense['compute_dtype']}_flops_per_second": 9e14, "dense_efficiency": 0.5}
+    if rng.random() < 0.5:
+        rates["step_overhead_seconds"] = 3e-4
+    spec["model"]["dense"] = dense
+    spec["hardware"]["overrides"].update(rates)
 
 
 def _for_other_runtimes(rng: np.random.Generator, spec: Spec) -> None:

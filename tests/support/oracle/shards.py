@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.oracle.dense import dense_times
 from tests.support.oracle.machine import Machine, up_to
 from tests.support.oracle.rows.access import classes, distinct_rows, hottest_first, on_lines
 from tests.support.oracle.rows.blocks import curves, missed_of_heaviest, shares
@@ -80,9 +81,14 @@ class Job:
         return None if name is None else ELEMENT_BYTES[name]
 
     @property
+    def dense(self) -> dict[str, Any]:
+        """The dense part of the model."""
+        return self.model.get("dense") or {}
+
+    @property
     def dense_seconds(self) -> float:
-        dense = self.model.get("dense") or {}
-        return float((dense.get("forward_seconds") or 0.0) + (dense.get("backward_seconds") or 0.0))
+        """F + B of the page."""
+        return sum(dense_times(self.dense, self.machine, self.batch))
 
 
 @dataclass(frozen=True)

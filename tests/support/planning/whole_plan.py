@@ -21,6 +21,7 @@ from planner.domain.plan.plan import (
     TierLoad,
 )
 from planner.domain.plan.shards import Shards
+from planner.domain.plan.whole_step import WholeStep
 from planner.domain.problem.checkpoint import CheckpointLoad, CheckpointSize
 
 RANKS = (0, 1)
@@ -119,6 +120,18 @@ def _evaluation() -> Evaluation:
             utilization=0.5,
             utilization_limit=0.8,
             sustained_requests_per_second=80.0,
+        ),
+        whole_step=WholeStep(
+            seconds=1.6,
+            samples_per_second=1280.0,
+            sparse_seconds=1.0,
+            hidden_sparse_seconds=0.25,
+            dense_forward_seconds=0.1,
+            dense_backward_seconds=0.2,
+            dense_all_reduce_seconds=0.3,
+            hidden_all_reduce_seconds=0.1,
+            overhead_seconds=0.1,
+            evidence=Evidence.ESTIMATED,
         ),
         prediction=Prediction(
             coverage=0.9,

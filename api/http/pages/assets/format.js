@@ -114,10 +114,11 @@ export function quantity(value, unit) {
   if (unit === "bytes_per_second") return `${bytes(value)}/s`;
   if (unit === "seconds") return seconds(value);
   if (unit === "operations_per_second") return `${count(value)}/s`;
+  if (unit === "flops_per_second") return `${digits(value / 1e12)} Tflop/s`;
   return `${digits(value)} ${words(unit)}`;
 }
 
-const NUMBER_WITH_UNIT = /^(\S+) (bytes_per_second|operations_per_second|bytes|seconds)$/;
+const NUMBER_WITH_UNIT = /^(\S+) (bytes_per_second|operations_per_second|flops_per_second|bytes|seconds)$/;
 
 /** The value of an assumption: numbers with units as people write them, all else as it is. */
 export function assumed(value) {

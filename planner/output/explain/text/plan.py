@@ -21,6 +21,7 @@ from planner.output.explain.text.layout import (
 from planner.output.explain.text.movement import movement_lines
 from planner.output.explain.text.prediction import prediction_lines
 from planner.output.explain.text.storage import storage_of, with_storage
+from planner.output.explain.text.whole_step import whole_step_lines
 from planner.output.plan_document import PlanDocument, RankDocument, TableDocument
 
 #: One character per phase in the bars.
@@ -37,8 +38,8 @@ PHASE_GLYPHS = {
 _OF_TABLES = re.compile(r"([0-9,]+) of ([0-9,]+) tables?")
 #: A number of the hardware with its unit, which the name repeats.
 _HARDWARE_NUMBER = re.compile(
-    r"hardware\.(\w+?)_(?:bytes_per_second|per_second|bytes|seconds) (\S+)"
-    r" (bytes_per_second|operations_per_second|bytes|seconds)"
+    r"hardware\.(\w+?)_(?:bytes_per_second|flops_per_second|per_second|bytes|seconds) (\S+)"
+    r" (bytes_per_second|operations_per_second|flops_per_second|bytes|seconds)"
 )
 _NAME_WIDTH = len("request_latency")  # the longest name of an objective
 MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
@@ -57,6 +58,7 @@ def explain_plan(plan: PlanDocument) -> str:
     sections = (
         _heading(plan),
         _objective(plan),
+        whole_step_lines(plan),
         prediction_lines(plan),
         movement_lines(plan),
         _serving(plan),
@@ -345,6 +347,8 @@ def _assumed(subject: str, value: str) -> str:
     name, amount, unit = number.groups()
     if unit == "operations_per_second":
         return f"{name} {float(amount):,.0f}/s"
+    if unit == "flops_per_second":
+        return f"{name} {float(amount) / 1e12:,.4g} Tflop/s"
     if unit == "seconds":
         return f"{name} {format_seconds(float(amount))}"
     return f"{name} {format_bytes(float(amount))}{'/s' if unit == 'bytes_per_second' else ''}"

@@ -10,7 +10,8 @@ from planner import pipeline
 from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.checkpoint import Checkpoint
-from planner.domain.problem.problem import Dense, Problem
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.orchestration.finish_plan import result_of

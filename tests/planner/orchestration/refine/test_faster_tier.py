@@ -7,7 +7,8 @@ import pytest
 
 from cost_models.vocabulary import Kernel, Phase, Scheme, Tier
 from planner.domain.problem.access import ZipfAccess
-from planner.domain.problem.problem import Dense, Problem
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.orchestration.refine.faster_tier import move_rows_to_faster_tier

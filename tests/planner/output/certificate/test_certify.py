@@ -9,7 +9,8 @@ from cost_models.protocol import CostModel
 from cost_models.vocabulary import HOST_KERNELS
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.access import ZipfAccess
-from planner.domain.problem.problem import Dense, Problem
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.problem import Problem
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.output.certificate import check as check_certificate
 from planner.output.certificate.certify import certify

@@ -1,4 +1,4 @@
-/** Parts that only some plans have: a learned prediction, requests, tiers, what moves, checkpoints. */
+/** Parts that only some plans have: a whole step, a learned prediction, requests, tiers, what moves, checkpoints. */
 
 import { h } from "../dom.js";
 import * as format from "../format.js";
@@ -7,12 +7,35 @@ import { evidence, facts, section, table } from "../parts.js";
 /** The sections that a plan has. */
 export function extraSections(plan) {
   return [
+    plan.whole_step && wholeStepSection(plan.whole_step),
     plan.prediction && predictionSection(plan.prediction, plan.surrogate),
     plan.serving && servingSection(plan.serving),
     plan.tiers?.length > 0 && tiersSection(plan.tiers),
     plan.movement && movementSection(plan.movement),
     plan.checkpoint && checkpointSection(plan.checkpoint),
   ];
+}
+
+function wholeStepSection(step) {
+  const { dense_all_reduce_seconds: allReduce, hidden_all_reduce_seconds: hidden } = step;
+  return section(
+    "Whole step",
+    facts([
+      ["Takes", [format.seconds(step.seconds), " ", evidence(step.evidence)]],
+      ["Samples per second", format.count(Math.round(step.samples_per_second))],
+      [
+        "Embeddings",
+        `${format.seconds(step.sparse_seconds)}, and ${format.seconds(step.hidden_sparse_seconds)} under dense compute`,
+      ],
+      ["Dense compute forward", format.seconds(step.dense_forward_seconds)],
+      ["Dense compute backward", format.seconds(step.dense_backward_seconds)],
+      allReduce > 0 && [
+        "All-reduce of dense gradients",
+        `${format.seconds(allReduce)}, of which ${format.seconds(hidden)} under dense compute`,
+      ],
+      step.overhead_seconds > 0 && ["Overhead", format.seconds(step.overhead_seconds)],
+    ]),
+  );
 }
 
 function predictionSection(prediction, surrogate) {

@@ -25,7 +25,7 @@ BENCH_ARGS ?=
 # Modules are kept compiled, even where the environment says not to: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test thorough torchrec-newest test-torchrec serve check lint bench format generated chromium postgres clean
+.PHONY: help demo test thorough torchrec-newest test-torchrec serve check lint bench reality format generated chromium postgres clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +37,7 @@ help:
 	@echo "make generated write the OpenAPI document and the client's types again"
 	@echo "make torchrec-newest  the tests that train real TorchRec, with its newest release (installs 5 GB)"
 	@echo "make format    repair what the formatter and the linter can"
+	@echo "make reality   predicted beside measured for public series, and docs/reality.md from that (SHARED=)"
 	@echo "make bench     every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
 
 $(BIN)/python:
@@ -115,6 +116,10 @@ lint: $(VENV)/.stamp-dev
 
 bench: $(VENV)/.stamp-base
 	$(BIN)/python benchmarks/optimizer.py --suite $(SUITE) --shared $(SHARED) $(if $(LIMIT),--limit $(LIMIT)) $(BENCH_ARGS)
+
+reality: $(VENV)/.stamp-base
+	$(BIN)/python benchmarks/reality.py --data $(SHARED)/measured_gpu --results benchmarks/measured/reality.json --plans
+	$(BIN)/python benchmarks/prices/reality/page.py
 
 # Files that tests compare with what they are generated from.
 generated: $(VENV)/.stamp-base

@@ -24,3 +24,12 @@ class PredictedRow:
     def relative_error(self) -> float:
         """Signed: above 0 if the prediction is too slow."""
         return self.predicted_seconds / self.measured_seconds - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutRow:
+    """A measured row that the product does not predict."""
+
+    file: str
+    line: int
+    reason: str

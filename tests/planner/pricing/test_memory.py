@@ -364,3 +364,20 @@ def test_a_part_of_host_memory_stays_free_where_ranks_have_accelerators() -> Non
     assert list(reserved_by_tier(host, 0)) == [Tier.DDR]
     with pytest.raises(ValueError, match="reserved_ddr_fraction"):
         Reservation(ddr_fraction=1.0)
+
+
+def test_an_empty_row_block_holds_nothing() -> None:
+    """The last row blocks of a table with fewer rows than ranks."""
+    problem = make_problem(make_table())
+    work = build_work(
+        problem,
+        table_columns(problem),
+        table=np.array([0]),
+        scheme=np.array([Scheme.ROW_WISE], dtype=np.int8),
+        kernel=np.array([Kernel.FUSED], dtype=np.int8),
+        shard_columns=np.array([problem.tables[0].embedding_dim]),
+        cache_load_factor=np.array([np.nan]),
+    )
+    found = shard_ledger(problem, work, table=np.array([0]), stored_rows=np.array([0]), ledger=EXACT)
+    assert np.all(np.isfinite(found.bytes))
+    assert found.bytes[0, LINES.index("weights")] == 0

@@ -1,0 +1,72 @@
+"""Whole training steps that others published, beside those that the product predicts.
+
+MLPerf's DLRM-DCNv2 is predicted under the plan that HugeCTR ran: its sparse step by the product's cost model, dense
+compute and its all-reduce by the layers of the model (``whole_step`` of a plan).
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from benchmarks.prices.reality import synthetic_models
+from benchmarks.prices.reality.mlperf.hugectr_planner import Holdings
+from benchmarks.prices.reality.mlperf.model import Job, evaluated
+from benchmarks.prices.reality.mlperf.runs import Run, runs
+from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
+from benchmarks.prices.reality.tables import lines_with
+
+GROUP = "whole step"
+ODD_GROUP = "whole step, odd submissions"
+#: The sparse step alone beside the whole measured step, which it must not exceed.
+SPARSE_GROUP = "sparse step of a whole step"
+
+
+def rows(folder: Path) -> Iterator[PredictedRow | LeftOutRow]:
+    """Yield the whole steps of the tables of a folder, predicted, and those that are not."""
+    for run in runs(folder):
+        if isinstance(run, LeftOutRow):
+            yield run
+        else:
+            yield from _rows_of(run)
+    yield from synthetic_models.rows(folder)
+    for line in lines_with(folder, synthetic_models.COLUMNS):
+        if not synthetic_models.is_synthetic(line):
+            yield LeftOutRow(file=line.file, line=line.number, reason=_why_not(line.fields["model"]))
+
+
+def _rows_of(run: Run) -> Iterator[PredictedRow | LeftOutRow]:
+    plan = run.plan()
+    if plan is None:
+        yield LeftOutRow(file=run.line.file, line=run.line.number, reason="HugeCTR's planner, re-made, finds no plan")
+        return
+    sparse_seconds, seconds = _seconds(run.job, plan)
+    how = "the printed plan" if run.printed is not None else f"the plan of {run.settings.sharding_plan}, made again"
+    of_platform = (GROUP, f"{GROUP}: MLPerf {run.gpu}", f"{GROUP}: MLPerf {run.platform}")
+    for groups, subject, predicted in (
+        ((ODD_GROUP,) if run.is_odd else of_platform, "DLRM-DCNv2 step", seconds),
+        ((SPARSE_GROUP,), "sparse step of DLRM-DCNv2 beside the whole measured step", sparse_seconds),
+    ):
+        yield PredictedRow(
+            groups=groups,
+            file=run.line.file,
+            line=run.line.number,
+            platform=run.platform,
+            subject=f"{subject}, batch {run.job.global_batch}, {how} ({run.round})",
+            measured_seconds=run.step_seconds,
+            predicted_seconds=predicted,
+        )
+
+
+@cache
+def _seconds(job: Job, plan: Holdings) -> tuple[float, float]:
+    """Return the seconds of the sparse step alone, hidden or not, and of the whole step."""
+    step = evaluated(job, plan).whole_step
+    assert step is not None  # the dense part is given
+    return step.sparse_seconds + step.hidden_sparse_seconds, step.seconds
+
+
+def _why_not(model: str) -> str:
+    """Return why a published step of another model is not predicted."""
+    if model.startswith("torchrec"):
+        return "only the ratio of two runs is stated, of tables that are not all listed"
+    return "its dense part, or all of its tables, are not published"

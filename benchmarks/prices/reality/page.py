@@ -21,8 +21,9 @@ What the product predicts for public measurements, of which it measured none its
 
 A **whole step** is MLPerf Training's DLRM-DCNv2 under the plan that HugeCTR ran: as its log printed the plan, else made
 again from the submitted settings. The product prices the embeddings, dense compute, its all-reduce and the overhead
-([whole step](cost-models.md#whole-step)). The **sparse step** of a whole step is the part of the embeddings alone,
-which must stay below what was measured; its errors say which share of the step is left to the dense part.
+([whole step](cost-models.md#whole-step)); one number is of HugeCTR alone, what its backward kernels take of FBGEMM's,
+which the product prices (`benchmarks/measured/hugectr.json`). The **sparse step** of a whole step is the part of the
+embeddings alone, which must stay below what was measured; its errors say which share of the step is left to the rest.
 **Growth with GPUs** is of NVIDIA's synthetic models, whose dense part is not published: each is anchored at its step on
 the fewest GPUs, and the predicted change of the embeddings' step is set beside the published change."""
 

@@ -1,7 +1,8 @@
 """Whole training steps that others published, beside those that the product predicts.
 
 MLPerf's DLRM-DCNv2 is predicted under the plan that HugeCTR ran: its sparse step by the product's cost model, dense
-compute and its all-reduce by the layers of the model (``whole_step`` of a plan).
+compute and its all-reduce by the layers of the model (``whole_step`` of a plan). One number is of HugeCTR itself: what
+its backward kernels take of FBGEMM's, which the product prices.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.prices.reality import synthetic_models
 from benchmarks.prices.reality.mlperf.hugectr_planner import Holdings
-from benchmarks.prices.reality.mlperf.model import Job, evaluated
+from benchmarks.prices.reality.mlperf.model import Job, Steps, backward_share, evaluated, steps_of
 from benchmarks.prices.reality.mlperf.runs import Run, runs
 from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
 from benchmarks.prices.reality.tables import lines_with
@@ -39,12 +40,12 @@ def _rows_of(run: Run) -> Iterator[PredictedRow | LeftOutRow]:
     if plan is None:
         yield LeftOutRow(file=run.line.file, line=run.line.number, reason="HugeCTR's planner, re-made, finds no plan")
         return
-    sparse_seconds, seconds = _seconds(run.job, plan)
+    steps = _steps(run.job, plan)
     how = "the printed plan" if run.printed is not None else f"the plan of {run.settings.sharding_plan}, made again"
     of_platform = (GROUP, f"{GROUP}: MLPerf {run.gpu}", f"{GROUP}: MLPerf {run.platform}")
     for groups, subject, predicted in (
-        ((ODD_GROUP,) if run.is_odd else of_platform, "DLRM-DCNv2 step", seconds),
-        ((SPARSE_GROUP,), "sparse step of DLRM-DCNv2 beside the whole measured step", sparse_seconds),
+        ((ODD_GROUP,) if run.is_odd else of_platform, "DLRM-DCNv2 step", steps.whole),
+        ((SPARSE_GROUP,), "sparse step of DLRM-DCNv2 beside the whole measured step", steps.sparse),
     ):
         yield PredictedRow(
             groups=groups,
@@ -58,11 +59,8 @@ def _rows_of(run: Run) -> Iterator[PredictedRow | LeftOutRow]:
 
 
 @cache
-def _seconds(job: Job, plan: Holdings) -> tuple[float, float]:
-    """Return the seconds of the sparse step alone, hidden or not, and of the whole step."""
-    step = evaluated(job, plan).whole_step
-    assert step is not None  # the dense part is given
-    return step.sparse_seconds + step.hidden_sparse_seconds, step.seconds
+def _steps(job: Job, plan: Holdings) -> Steps:
+    return steps_of(evaluated(job, plan), backward_share())
 
 
 def _why_not(model: str) -> str:

@@ -7,11 +7,13 @@ distinct rows of a piece, and one row per sample sent, since the receiver adds u
 import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 from api.specs.parse import parse_spec
 from api.specs.request import SolveRequest
 from benchmarks.prices.reality.mlperf.hugectr_planner import Holdings, Table
-from cost_models.vocabulary import Kernel, Scheme, Tier
+from cost_models.vocabulary import Kernel, Phase, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Evaluation
 from planner.domain.plan.shards import Shards
@@ -21,6 +23,8 @@ from planner.solver.partitioners.registry import make_partitioner
 from planner.verification.evaluate_placement import score
 
 NUM_COLUMNS = 128
+#: What was fitted of HugeCTR itself.
+HUGECTR = Path(__file__).parents[3] / "measured" / "hugectr.json"
 #: Rows and lookups per sample of the 26 tables: MLCommons training, recommendation_v2 (Criteo 1 TB, multi-hot).
 TABLES = tuple(
     Table(num_rows=rows, num_columns=NUM_COLUMNS, pooling_factor=float(lookups))
@@ -58,6 +62,27 @@ class Job:
     def batch_size_per_rank(self) -> int:
         """Samples of one GPU in one step."""
         return max(round(self.global_batch / self.num_ranks), 1)
+
+
+class Steps(NamedTuple):
+    """Seconds of a step in HugeCTR."""
+
+    sparse: float  # of the embeddings, hidden or not
+    whole: float
+
+
+def backward_share() -> float:
+    """Return what HugeCTR's backward kernels take of those that the product prices, which are FBGEMM's."""
+    return float(json.loads(HUGECTR.read_text(encoding="utf-8"))["backward_share"])
+
+
+def steps_of(evaluation: Evaluation, share: float) -> Steps:
+    """Return the steps of an evaluated plan in HugeCTR, whose backward kernels take ``share`` of the product's."""
+    step = evaluation.whole_step
+    assert step is not None  # the dense part is given
+    (backward,) = (load.seconds for load in evaluation.phases if load.phase is Phase.BACKWARD_COMPUTE)
+    saved = (1 - share) * backward
+    return Steps(step.sparse_seconds + step.hidden_sparse_seconds - saved, step.seconds - saved)
 
 
 def evaluated(job: Job, held: Holdings, overrides: dict[str, float] | None = None) -> Evaluation:

@@ -182,7 +182,8 @@ def _candidates(rows: CollectiveRows, *, alone: bool) -> list[Term]:
     # Two octaves beyond a bend show the rate after it.
     for bend in (one for one in BENDS if least < one <= most / 4):
         terms += [Term("bytes", bend, factor, 0.0) for factor in whole]
-        terms += [Term("piece", bend / _PIECE_RANKS, factor, 0.0) for factor in ("one", "rounds")]
+        if least < bend / _PIECE_RANKS * ranks[-1]:  # else every piece is beyond the bend, and the ramp a start
+            terms += [Term("piece", bend / _PIECE_RANKS, factor, 0.0) for factor in ("one", "rounds")]
     terms += [Term("bytes", math.inf, "share", 0.0), Term("piece", math.inf, "share", 0.0)]
     if is_switched:
         terms.append(Term("bytes", math.inf, "beyond_pair", 0.0))

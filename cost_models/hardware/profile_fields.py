@@ -63,7 +63,9 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         "cache_lookup_seconds": ProfileField(
             _SECONDS, "finding an id in a cache in a GPU's memory, with the changes to what the cache knows of its rows"
         ),
-        "kernel_launch_seconds": ProfileField(_SECONDS, "start of a kernel; a fact that no price of a shard contains"),
+        "kernel_launch_seconds": ProfileField(
+            _SECONDS, "start of a kernel, of a small one all of its time; a fact that no price of a shard contains"
+        ),
         "ddr_bytes": ProfileField(_BYTES, "host memory, one rank's share"),
         "ddr_bytes_per_second": ProfileField(
             _RATE, "host memory rate while it gathers rows (of a stream where only that is known), one rank's share"

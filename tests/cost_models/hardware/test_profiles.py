@@ -95,7 +95,7 @@ def derived_of_storage(read_bytes_per_second: float) -> dict[str, tuple[float, s
 
 
 def test_every_machine_of_the_collection_is_a_profile() -> None:
-    others = {"torchrec-default", "zionex-a100-40g-scm", "mi350x-8x-400g", "custom", *CLOUDS_AND_SUCCESSORS}
+    others = {"torchrec-default", "zionex-a100-40g-scm", "mi350x-8x-400g", "cpu-xeon-vm", "custom", *CLOUDS_AND_SUCCESSORS}
     assert {entry["id"] for entry in collection()} | others == set(profile_ids())
 
 
@@ -114,7 +114,7 @@ def test_every_gpu_states_what_its_kernels_take() -> None:
         machine = load_profile(profile)
         stated = machine.numbers.keys() & OF_KERNELS
         if machine.family != "gpu" or profile == "torchrec-default":
-            assert not stated, profile
+            assert not stated - {"kernel_launch_seconds"}, profile
             continue
         assert {"l2_bytes", "l2_bytes_per_second", "lookup_seconds", "update_bytes_per_second"} <= stated, profile
         for name in stated - {"l2_bytes"}:
@@ -179,6 +179,18 @@ def test_a_host_with_storage_class_memory_is_another_with_two_sockets_of_it() ->
     assert {name: number.value for name, number in found.items()} == pytest.approx(expected)
     assert {number.evidence.label for number in found.values()} == {memory["read_gbps"]["e"]} == {"estimated"}
     assert all("recalled" in number.source for number in found.values()) is not memory["read_gbps"]["seen"]
+
+
+def test_the_virtual_machine_is_measured_for_two_ranks_on_its_host() -> None:
+    """Its numbers are one rank's while both work; gloo adds up far slower than it sends."""
+    machine = load_profile("cpu-xeon-vm")
+    assert machine.ranks_per_host == 2
+    assert {number.evidence for name, number in machine.numbers.items() if name != "hbm_bytes"} == {Evidence.MEASURED}
+    message = np.array([2.0**24])
+    seconds = {operation: law.seconds(message, 2.0)[0] for operation, law in machine.domain_laws.items()}
+    assert seconds["reduce_scatter"] > seconds["all_gather"] > seconds["all_to_all"]
+    for law in machine.domain_laws.values():
+        assert (law.basis.ranks, law.basis.evidence) == ((2,), Evidence.MEASURED)
 
 
 def test_laws_meet_the_curves_of_the_collection() -> None:

@@ -1,0 +1,49 @@
+"""The benchmark of real steps, whole: two processes train a small model under a few plans."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
+
+from benchmarks import real_steps
+from benchmarks.prices.real_steps.measured import Effort, TrainingFailed, measure
+from benchmarks.prices.real_steps.models import StepModel, TableShape
+
+pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore::FutureWarning")]
+
+SMALL = StepModel(
+    name="small",
+    batch_size_per_rank=8,
+    tables=tuple(
+        TableShape(name=f"t{index}", rows=50 + index, columns=16, pooling_factor=2.0, zipf_alpha=0.5)
+        for index in range(3)
+    ),
+)
+FEW = ["--plans", "6", "--rounds", "2", "--steps", "1", "--solve", "0.2", "--without-starts"]
+
+
+def test_two_processes_train_a_model_under_every_plan(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(real_steps, "step_models", lambda: {"small": SMALL})
+    code = real_steps.main([*FEW, "--models", "small", "--json", str(tmp_path / "out.json")])
+    assert code in (0, 1)  # how fast plans are is no matter of a test
+    (model,) = json.loads((tmp_path / "out.json").read_text())["models"]
+    names = [name for plan in model["plans"] for name in plan["names"]]
+    assert {"torchrec planner", "table-wise by size", "ours: roofline", "ours: learned"} <= set(names)
+    assert len(model["plans"]) == 7  # six different ones, and TorchRec's once more
+    assert model["rounds"] == 2
+    for plan in model["plans"]:
+        assert plan["measured_seconds"] > 0
+        assert plan["busy_seconds"] > 0
+        assert plan["predicted"].keys() == {"roofline", "learned"}
+        assert "forward_compute" in plan["measured_phases"]
+    assert "small: 6 plans, 2 rounds of 1 steps" in capsys.readouterr().out
+
+
+def test_a_rank_that_fails_is_reported() -> None:
+    broken = {"schema_version": 1, "tables": []}
+    with pytest.raises(TrainingFailed, match=r"small: the ranks failed:[\s\S]*PlanRejected"):
+        measure(SMALL, [broken], Effort(world_size=2, rounds=1, steps=1, seconds=1.0))

@@ -74,13 +74,13 @@ class Measured:
     def noise(self, twins: Sequence[tuple[int, int]]) -> float:
         """Return how far two measurements of one plan lie apart, relative: the larger of two answers.
 
-        One is the mean over plans from one half of the rounds to the other, the other the largest among ``twins``:
-        equal plans that were built twice, with tables elsewhere in memory.
+        One is the root mean square over plans from one half of the rounds to the other, the other the largest among
+        ``twins``: equal plans that were built twice, with tables elsewhere in memory.
         """
         first, second = self.halves
         seconds = self.seconds
         return max(
-            float(np.mean(np.abs(np.log(first / second)))),
+            float(np.sqrt(np.mean(np.log(first / second) ** 2))),
             max((abs(float(np.log(seconds[one] / seconds[other]))) for one, other in twins), default=0.0),
         )
 

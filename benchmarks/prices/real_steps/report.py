@@ -68,7 +68,8 @@ def summary_lines(results: Sequence[ModelResult], starts: Sequence[KindStart]) -
         yield "start of a sharding type, once per step (fit to the bare model), us:"
     for one in starts:
         times = f"{one.seconds * _MICROSECONDS:.0f} +- {one.error_seconds * _MICROSECONDS:.0f}"
-        yield f"  {one.kind:<18} {times}, {one.num_plans} plans"
+        busy = f"processor time {one.busy_seconds * _MICROSECONDS:.0f}"
+        yield f"  {one.kind:<18} {times}, {busy}, {one.num_plans} plans"
     yield "collectives of 64 bytes for each rank, median (least tenth), us:"
     for operation in results[0].measured.collectives:
         every = np.concatenate([result.measured.collectives[operation] for result in results])

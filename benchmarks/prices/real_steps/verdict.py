@@ -8,6 +8,7 @@ from scipy.optimize import nnls
 
 from benchmarks.prices.real_steps.measured import Measured, tau
 from benchmarks.prices.real_steps.plans import OURS, TORCHREC, NamedPlan, Prediction
+from cost_models.arrays import Bools, Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +96,7 @@ class KindStart:
     kind: str
     seconds: float
     error_seconds: float  # standard error
+    busy_seconds: float  # of it, processor time of the busiest rank
     num_plans: int  # that use it
 
 
@@ -106,18 +108,23 @@ def kind_starts(bare: ModelResult) -> list[KindStart]:
     """
     kinds = sorted({kind for plan in bare.plans for kind in plan.kinds})
     uses = np.array([[kind in plan.kinds for kind in kinds] for plan in bare.plans])
-    seconds = bare.measured.seconds
-    matrix = np.column_stack([uses, np.ones(len(uses))]) / seconds[:, np.newaxis]
     rng = np.random.default_rng(5)
-    draws = rng.integers(len(seconds), size=(200, len(seconds)))
-    found = nnls(matrix, np.ones(len(seconds)))[0]
-    drawn = np.array([nnls(matrix[take], np.ones(len(seconds)))[0] for take in draws])
+    draws = rng.integers(len(uses), size=(200, len(uses)))
+    found, busy = _fitted(uses, bare.measured.seconds), _fitted(uses, bare.measured.busy_seconds)
+    drawn = np.array([_fitted(uses[take], bare.measured.seconds[take]) for take in draws])
     return [
         KindStart(
             kind=kind,
             seconds=float(found[index]),
             error_seconds=float(drawn[:, index].std()),
+            busy_seconds=float(busy[index]),
             num_plans=int(uses[:, index].sum()),
         )
         for index, kind in enumerate(kinds)
     ]
+
+
+def _fitted(uses: Bools, seconds: Floats) -> Floats:
+    """Return the start of each kind, and the constant."""
+    found: Floats = nnls(np.column_stack([uses, np.ones(len(uses))]) / seconds[:, np.newaxis], np.ones(len(uses)))[0]
+    return found

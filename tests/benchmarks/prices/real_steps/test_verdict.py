@@ -86,6 +86,7 @@ def test_starts_of_sharding_types_are_found() -> None:
     found = {one.kind: one for one in kind_starts(bare)}
     for kind, expected in starts.items():
         assert found[kind].seconds == pytest.approx(expected, rel=0.15), kind
+        assert found[kind].busy_seconds == pytest.approx(expected / 2, rel=0.15)
         assert 0 < found[kind].error_seconds < 0.5e-3
         assert found[kind].num_plans == sum(kind in plan.kinds for plan in bare.plans)
 
@@ -116,6 +117,11 @@ def test_the_report_shows_every_plan_and_every_figure() -> None:
     for plan in found.plans[:3]:
         assert plan.name in text
     assert "roofline: tau 1.00 to 1.00" in text
+    starts = kind_starts(result([5e-3] * 41, [1e-6] * 41, ours=1))
+    assert "table_wise" in "\n".join(summary_lines([found], starts))
+    assert {"kind", "seconds", "error_seconds", "busy_seconds", "num_plans"} == {
+        *as_json([found], starts, {})["starts"][0]
+    }
     document = as_json([found], [], {"cpu": "x"})
     assert document["models"][0]["verdicts"][0]["over_torchrec"] == pytest.approx(1 / 3)
     assert [plan["measured_seconds"] for plan in document["models"][0]["plans"]] == [3e-3, 1e-3, 2e-3, 3e-3]

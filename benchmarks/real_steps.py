@@ -32,7 +32,7 @@ from benchmarks.prices.real_steps.plans import NoPlan, plans_of, predicted, prob
 from benchmarks.prices.real_steps.report import as_json, is_reached, model_lines, summary_lines
 from benchmarks.prices.real_steps.verdict import ModelResult, kind_starts
 from cost_models.errors import InvalidModelFile
-from cost_models.hardware.profiles_loader import profile_ids
+from cost_models.hardware.profiles_loader import load_profile, profile_ids
 from cost_models.learned.document.file import parse_model
 from cost_models.learned.shipped import shipped_models
 from cost_models.protocol import CostModel
@@ -109,12 +109,16 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--processes", type=_at_least(2), default=2, help="ranks, all on this machine")
     parser.add_argument("--seconds", type=float, default=60.0, help="of rounds, of each model")
     parser.add_argument("--solve", type=float, default=2.0, help="seconds of each of our solves")
-    parser.add_argument("--profile", choices=profile_ids(), default=PROFILE, help="hardware that ours plan for")
+    parser.add_argument("--profile", choices=_cpu_profiles(), default=PROFILE, help="hosts that ours plan for")
     parser.add_argument("--model", type=Path, help=f"a fitted learned model; default: the shipped {SHIPPED_MODEL}")
     parser.add_argument("--seed", type=int, default=0, help="of the random plans")
     parser.add_argument("--without-starts", action="store_true", help="leave the bare model out")
     parser.add_argument("--json", type=Path, help="where to write all figures")
     return parser.parse_args(arguments)
+
+
+def _cpu_profiles() -> list[str]:
+    return [profile for profile in profile_ids() if load_profile(profile).family == "cpu"]
 
 
 def _at_least(least: int) -> Any:

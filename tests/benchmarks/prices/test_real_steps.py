@@ -43,6 +43,28 @@ def test_two_processes_train_a_model_under_every_plan(
     assert "small: 6 plans, 2 rounds of 1 steps" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--processes", "1"], "expected at least 2, got 1"),
+        (["--plans", "4"], "expected at least 5, got 4"),
+        (["--profile", "dgx-h100-80g"], "invalid choice: 'dgx-h100-80g'"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    options: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        real_steps.main(options)
+    assert text in capsys.readouterr().err
+
+
+def test_a_model_that_is_no_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.json").write_text("{}")
+    assert real_steps.main(["--model", str(tmp_path / "model.json")]) == 2
+    assert capsys.readouterr().err.strip()
+
+
 def test_a_rank_that_fails_is_reported() -> None:
     broken = {"schema_version": 1, "tables": []}
     with pytest.raises(TrainingFailed, match=r"small: the ranks failed:[\s\S]*PlanRejected"):

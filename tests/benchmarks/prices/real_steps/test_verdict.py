@@ -78,6 +78,14 @@ def test_early_steps_count_and_bursts_do_not() -> None:
     assert found.measured.seconds.tolist() == [1.0, 2.0, 1.0]
 
 
+def test_halves_are_every_second_round() -> None:
+    found = result([1.0, 2.0, 1.0], [1.0, 2.0, 1.0], ours=1, rounds=6)
+    found.measured.steps[1::2, :, 1] = 4.0
+    first, second = found.measured.halves
+    assert (first.tolist(), second.tolist()) == ([1.0, 2.0, 1.0], [1.0, 4.0, 1.0])
+    assert found.noise == pytest.approx(np.log(2) / np.sqrt(3))  # the root mean square over three plans
+
+
 def test_starts_of_sharding_types_are_found() -> None:
     starts = {"row_wise": 4e-3, "table_wise": 1e-3, "column_wise": 2e-3}
     made = plans(40, ours=1)

@@ -30,7 +30,7 @@ from benchmarks.prices.real_steps.measured import Effort, TrainingFailed, measur
 from benchmarks.prices.real_steps.models import StepModel, bare_model, step_models
 from benchmarks.prices.real_steps.plans import NoPlan, plans_of, predicted, problem_of
 from benchmarks.prices.real_steps.report import as_json, is_reached, model_lines, summary_lines
-from benchmarks.prices.real_steps.verdict import ModelResult, kind_starts
+from benchmarks.prices.real_steps.verdict import KindStart, ModelResult, kind_starts
 from cost_models.errors import InvalidModelFile
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
 from cost_models.learned.document.file import parse_model
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.disable(logging.WARNING)  # TorchRec's advice on topologies and dry runs
     try:
         cost_models = _cost_models(given.model)
-        starts = [] if given.without_starts else kind_starts(result_of(bare_model(), given, {}))
+        starts = [] if given.without_starts else _starts(given)
         results = list(_results(given, cost_models))
     except (NoPlan, TrainingFailed, InvalidModelFile, OSError) as error:
         print(error, file=sys.stderr)
@@ -62,6 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         machine = {"cpu": cpu_name(), "cores": os.cpu_count(), "processes": given.processes, "profile": given.profile}
         given.json.write_text(json.dumps(as_json(results, starts, machine), indent=1) + "\n")
     return 0 if is_reached(results) else _MISSED
+
+
+def _starts(given: argparse.Namespace) -> list[KindStart]:
+    bare = result_of(bare_model(), given, {})
+    print(*model_lines(bare), sep="\n", flush=True)
+    return kind_starts(bare)
 
 
 def _results(given: argparse.Namespace, cost_models: Mapping[str, CostModel]) -> Iterator[ModelResult]:

@@ -30,7 +30,8 @@ def model_lines(result: ModelResult) -> Iterator[str]:
         f"  noise {result.noise:.1%}, tau of two halves {measured.repeatability:.2f};"
         f" load {measured.load[0]:.1f} before, {measured.load[1]:.1f} after; built in {measured.build_seconds:.0f} s"
     )
-    yield "  cost model             tau (busy)  predicted/measured  its plan/best  /torchrec  predicted best/best"
+    if result.predictions:
+        yield "  cost model             tau (busy)  predicted/measured  its plan/best  /torchrec  predicted best/best"
     for name in result.predictions:
         one = result.verdict(name)
         taus = f"{one.tau:5.2f} ({one.busy_tau:4.2f})"

@@ -1,6 +1,7 @@
 """The benchmark of real steps, whole: two processes train a small model under a few plans."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,20 @@ SMALL = StepModel(
         for index in range(3)
     ),
 )
-FEW = ["--plans", "6", "--rounds", "2", "--steps", "1", "--solve", "0.2", "--without-starts"]
+FEW = ["--plans", "6", "--rounds", "2", "--steps", "1", "--solve", "0.2"]
 
 
 def test_two_processes_train_a_model_under_every_plan(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(real_steps, "step_models", lambda: {"small": SMALL})
+    monkeypatch.setattr(real_steps, "bare_model", lambda: replace(SMALL, name="bare"))
     code = real_steps.main([*FEW, "--models", "small", "--json", str(tmp_path / "out.json")])
     assert code in (0, 1)  # how fast plans are is no matter of a test
-    (model,) = json.loads((tmp_path / "out.json").read_text())["models"]
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert "table_wise" in {one["kind"] for one in document["starts"]}
+    assert set(document["collectives"]) == {"all_to_all", "reduce_scatter", "all_gather", "all_reduce"}
+    (model,) = document["models"]
     names = [name for plan in model["plans"] for name in plan["names"]]
     assert {"torchrec planner", "table-wise by size", "ours: roofline", "ours: learned"} <= set(names)
     assert len(model["plans"]) == 7  # six different ones, and TorchRec's once more
@@ -40,7 +45,9 @@ def test_two_processes_train_a_model_under_every_plan(
         assert plan["busy_seconds"] > 0
         assert plan["predicted"].keys() == {"roofline", "learned"}
         assert "forward_compute" in plan["measured_phases"]
-    assert "small: 6 plans, 2 rounds of 1 steps" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "small: 6 plans, 2 rounds of 1 steps" in printed
+    assert "bare: 6 plans, 2 rounds of 1 steps" in printed
 
 
 @pytest.mark.parametrize(

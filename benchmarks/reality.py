@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.prices.reality import whole_steps
+from benchmarks.prices.reality import collectives, kernels, whole_steps
 from benchmarks.prices.reality.groups import GroupFigures, figures_of, groups_of
 from benchmarks.prices.reality.mlperf.our_plans import compared
 from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
@@ -22,7 +22,11 @@ from benchmarks.prices.reality.tables import lines_of, table_files
 from benchmarks.prices.reality.verdicts import verdict_of_plans, verdicts
 
 #: What predicts the rows of a folder, each the series that it knows.
-PARTS: tuple[Callable[[Path], Iterable[PredictedRow | LeftOutRow]], ...] = (whole_steps.rows,)
+PARTS: tuple[Callable[[Path], Iterable[PredictedRow | LeftOutRow]], ...] = (
+    collectives.rows,
+    kernels.rows,
+    whole_steps.rows,
+)
 PLAN_SECONDS = 5.0
 UNREAD = "no part of the benchmark reads this series"
 

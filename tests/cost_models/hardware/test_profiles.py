@@ -95,7 +95,14 @@ def derived_of_storage(read_bytes_per_second: float) -> dict[str, tuple[float, s
 
 
 def test_every_machine_of_the_collection_is_a_profile() -> None:
-    others = {"torchrec-default", "zionex-a100-40g-scm", "mi350x-8x-400g", "cpu-xeon-vm", "custom", *CLOUDS_AND_SUCCESSORS}
+    others = {
+        "torchrec-default",
+        "zionex-a100-40g-scm",
+        "mi350x-8x-400g",
+        "cpu-xeon-vm",
+        "custom",
+        *CLOUDS_AND_SUCCESSORS,
+    }
     assert {entry["id"] for entry in collection()} | others == set(profile_ids())
 
 

@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.prices.reality.row import LeftOutRow
 from benchmarks.prices.reality.tbe.launch import STATE_BYTES, Table, launch_seconds, profile_of
 from benchmarks.prices.reality.tbe.power_law import uniform, zipf_bags
-from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, is_number, number, predicted
+from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, is_number, left_out, number, predicted
 
 COLUMNS = frozenset({"group", "direction", "time_us", "lookups_total", "pooling_L", "note"})
 _PARTS = {"bwd CTA-per-row", "bwd warp-per-row"}
@@ -24,7 +25,7 @@ def found(path: Path, numbered: Sequence[Numbered]) -> Iterator[Found]:
     pairs: dict[tuple[str, ...], list[Numbered]] = defaultdict(list)
     for line, row in numbered:
         if reason := _reason(row):
-            yield reason
+            yield from left_out(path, [(line, row)], reason)
         elif row["direction"] in _PARTS:
             shape = (*(row[name] for name in ("gpu", "tables", "rows", "dim", "batch", "pooling_L")), _config(row))
             pairs[shape].append((line, row))
@@ -34,7 +35,7 @@ def found(path: Path, numbered: Sequence[Numbered]) -> Iterator[Found]:
         if {row["direction"] for _, row in parts} == _PARTS and len(parts) == 2:
             yield from _guarded(path, parts, "backward")
         else:
-            yield from ("one kernel of a backward pass without the other" for _ in parts)
+            yield from left_out(path, parts, "one kernel of a backward pass without the other")
 
 
 def _reason(row: Row) -> str:
@@ -69,16 +70,16 @@ def _guarded(path: Path, parts: Sequence[Numbered], direction: str) -> Iterator[
     try:
         yield _prediction(path, parts, direction)
     except ValueError as error:
-        yield f"not readable: {error}"
-    if len(parts) > 1:
-        yield "counted with the other kernel of the backward pass"
+        yield from left_out(path, parts[:1], f"not readable: {error}")
+    yield from left_out(path, parts[1:], "counted with the other kernel of the backward pass")
 
 
 def _prediction(path: Path, parts: Sequence[Numbered], direction: str) -> Found:
     line, row = parts[0]
     tables = _production(path, row) if _config(row) else _alike(row)
     if not tables:
-        return "no configuration of production tables in the folder"
+        reason = "no configuration of production tables in the folder"
+        return LeftOutRow(file=path.name, line=line, reason=reason)
     profile = profile_of(row["gpu"]) or ""
     seconds = launch_seconds(profile, tables)[0 if direction == "forward" else 1]
     lookups = sum(table.lookups for table in tables)

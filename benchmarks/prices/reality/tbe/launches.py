@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.prices.reality.tbe.launch import ELEMENT_BYTES, STATE_BYTES, Table, launch_seconds, profile_of
 from benchmarks.prices.reality.tbe.power_law import Touched, power_law, uniform
-from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, is_number, number, predicted
+from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, is_number, left_out, number, predicted
 from cost_models.vocabulary import Kernel
 
 COLUMNS = frozenset({"backend", "kernel_location", "fwd_ms", "bwd_ms", "lookups", "batch_per_table"})
@@ -20,7 +20,7 @@ def found(path: Path, numbered: Sequence[Numbered]) -> Iterator[Found]:
         try:
             yield from _directions(path, line, row)
         except ValueError as error:
-            yield f"not readable: {error}"
+            yield from left_out(path, [(line, row)], f"not readable: {error}")
 
 
 def _directions(path: Path, line: int, row: Row) -> Iterator[Found]:
@@ -38,13 +38,13 @@ def _directions(path: Path, line: int, row: Row) -> Iterator[Found]:
     elif row.get("weights_dtype") not in ELEMENT_BYTES or row.get("output_dtype") not in ELEMENT_BYTES:
         reason = "data type"
     if reason or profile is None:
-        yield from (reason, reason)
+        yield from left_out(path, [(line, row)] * 2, reason)
         return
     count, table = round(number(row, "tables")), _table(row, location)
     seconds = launch_seconds(profile, [table] * count)
     for direction, column, value in zip(("forward", "backward"), ("fwd_ms", "bwd_ms"), seconds, strict=True):
         if not row[column]:
-            yield "no time measured"
+            yield from left_out(path, [(line, row)], "no time measured")
             continue
         yield predicted(
             path,

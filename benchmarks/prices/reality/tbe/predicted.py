@@ -1,17 +1,24 @@
 """A row of a file, its prediction, and the groups in which errors are averaged."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks.prices.reality.row import PredictedRow
+from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
 
 Row = dict[str, str]
 Numbered = tuple[int, Row]  # line of the file, and what it says
-Found = PredictedRow | str  # or why there is no prediction
+Found = PredictedRow | LeftOutRow
 
 #: 2^20 lookups of ten tables, rounded down for each, are 1,048,570; what benchmarks call a million.
 MANY_LOOKUPS = 1_000_000
 #: Columns of fp32 that the laws were fitted to.
 _WIDTHS = (4, 1024)
+
+
+def left_out(path: Path, numbered: Iterable[Numbered], reason: str) -> Iterator[LeftOutRow]:
+    """Yield rows without a prediction, all for one reason."""
+    for line, _ in numbered:
+        yield LeftOutRow(file=path.name, line=line, reason=reason)
 
 
 def number(row: Row, name: str) -> float:
@@ -47,7 +54,7 @@ def predicted(
 ) -> Found:
     """Put a prediction into its groups; ``direction`` is forward or backward."""
     if not measured_seconds > 0:
-        return "no time measured"
+        return LeftOutRow(file=path.name, line=line, reason="no time measured")
     fine = [location, f"{columns:g} columns", f"priced as {profile}"]
     if lookups >= MANY_LOOKUPS:
         fine += ["a million lookups and more", f"{location}, a million lookups and more"]

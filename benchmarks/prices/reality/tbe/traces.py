@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.prices.reality.tbe.launch import Table, launch_seconds, profile_of
-from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, number, predicted
+from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, left_out, number, predicted
 
 COLUMNS = frozenset({"trace", "class", "dur_us", "tbe_indices", "tbe_offsets", "tbe_weight_elems", "payload_bytes"})
 _OF_BACKWARD = ("tbe_backward", "sort", "index_prep")
@@ -27,21 +27,20 @@ def found(path: Path, numbered: Sequence[Numbered]) -> Iterator[Found]:
     for (_, gpu, _, step), of_step in steps.items():
         launches = [one for one in of_step if one[1]["class"] == "tbe_forward"]
         backward = [one for one in of_step if _is_backward(one[1])]
-        others = len(of_step) - len(launches) - len(backward)
-        yield from ("no kernel of embeddings" for _ in range(others))
-        kernels = len(launches) + len(backward)
+        kernels = [*launches, *backward]
+        yield from left_out(path, (one for one in of_step if one not in kernels), "no kernel of embeddings")
         profile = profile_of(gpu)
         if profile is None:
-            yield from ("no profile of the GPU" for _ in range(kernels))
+            yield from left_out(path, kernels, "no profile of the GPU")
         elif not launches or not step:
-            yield from ("backward kernels without the launch of their step" for _ in range(kernels))
+            yield from left_out(path, kernels, "backward kernels without the launch of their step")
         elif any(not row["tbe_offsets"] for _, row in launches):
-            yield from ("shape of the launches of the step not stated" for _ in range(kernels))
+            yield from left_out(path, kernels, "shape of the launches of the step not stated")
         else:
             try:
                 yield from _step(path, profile, launches, backward, of_step)
             except ValueError as error:
-                yield from (f"not readable: {error}" for _ in range(kernels))
+                yield from left_out(path, kernels, f"not readable: {error}")
 
 
 def _is_backward(row: Row) -> bool:
@@ -54,7 +53,7 @@ def _step(
     sent = _sent([row for _, row in of_step])
     bags = sum(number(row, "tbe_offsets") - 1 for _, row in launches)
     if not sent > 0 or not bags > 0:
-        yield from ("width not known" for _ in range(len(launches) + len(backward)))
+        yield from left_out(path, [*launches, *backward], "width not known")
         return
     columns = max(1, round(sent / bags))
     tables, lookups = [], 0.0
@@ -90,9 +89,9 @@ def _step(
             measured_seconds=sum(number(row, "dur_us") for _, row in backward) / 1e6,
             predicted_seconds=launch_seconds(profile, tables)[1],
         )
-        yield from ("counted with the other kernels of the backward pass" for _ in backward[1:])
+        yield from left_out(path, backward[1:], "counted with the other kernels of the backward pass")
     else:
-        yield from ("no backward kernel in the step" for _ in backward)
+        yield from left_out(path, backward, "no backward kernel in the step")
 
 
 def _sent(of_step: Sequence[Row]) -> float:

@@ -2,13 +2,14 @@
 
 import gzip
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.prices.reality.kernels import left_out, rows
+from benchmarks.prices.reality.kernels import rows
+from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
 from benchmarks.prices.reality.tbe.launch import Table, launch_seconds, profile_of
 from tests.support.paths import SHARED
 
@@ -27,10 +28,18 @@ TRACES = (
 )
 
 
+def predictions(folder: Path) -> list[PredictedRow]:
+    return [row for row in rows(folder) if isinstance(row, PredictedRow)]
+
+
+def left_out(folder: Path) -> Counter[str]:
+    return Counter(row.reason for row in rows(folder) if isinstance(row, LeftOutRow))
+
+
 def test_both_directions_of_a_launch_whatever_the_file_is_called(tmp_path: Path) -> None:
     line = f"fbgemm_tbe,{H100},10,1000000,64,100000,1000000,300000,none,fp32,fp32,adam,DEVICE,,,1.05,0.3,0.9"
     (tmp_path / "anything.csv.gz").write_bytes(gzip.compress(f"{LAUNCHES}\n{line}\n".encode()))
-    found = list(rows(tmp_path))
+    found = predictions(tmp_path)
     assert [row.groups[0] for row in found] == ["tbe forward", "tbe backward"]
     table = Table(rows=1_000_000, columns=64, lookups=1e5, outputs=1e5, distinct=3e4, optimizer="adam", is_pooled=False)
     assert [row.predicted_seconds for row in found] == list(launch_seconds("dgx-h100-80g", [table] * 10))
@@ -44,7 +53,7 @@ def test_rows_in_host_memory_have_their_own_group(tmp_path: Path) -> None:
     places = (("UVM", "", ""), ("UVM_CACHING(LRU)", "0.8", ""), ("UVM_CACHING(LRU)", "", "0.1"), ("DEVICE", "", ""))
     text = "\n".join([LAUNCHES, *(cells.format(*place) for place in places)])
     (tmp_path / "a.csv").write_text(text)
-    found = [row for row in rows(tmp_path) if row.groups[0] == "tbe forward"]
+    found = [row for row in predictions(tmp_path) if row.groups[0] == "tbe forward"]
     assert ["tbe host memory" in row.groups for row in found] == [True, True, True, False]
     assert len({row.predicted_seconds for row in found}) == 4
 
@@ -56,7 +65,7 @@ def test_rows_without_a_law_are_counted_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\n".join([LAUNCHES, *(cells.format(*line) for line in lines)]))
     (tmp_path / "b.csv").write_text("unrelated,columns\n1,2\n")
     (tmp_path / "c.csv").write_text("")
-    assert not list(rows(tmp_path))
+    assert not predictions(tmp_path)
     assert left_out(tmp_path) == {
         "the hash tables of dynamicemb, not FBGEMM's kernels": 2,
         "no profile of the GPU": 2,
@@ -70,11 +79,11 @@ def test_the_two_kernels_of_a_backward_pass_are_added_up(tmp_path: Path) -> None
     )
     both = [cells.format("bwd CTA-per-row", 200), cells.format("bwd warp-per-row", 500)]
     (tmp_path / "a.csv").write_text("\n".join([FIGURES, *both]))
-    (found,) = rows(tmp_path)
+    (found,) = predictions(tmp_path)
     assert found.measured_seconds == pytest.approx(700e-6)
     assert "tbe backward: 64 columns" in found.groups
     (tmp_path / "a.csv").write_text("\n".join([FIGURES, both[0]]))
-    assert not list(rows(tmp_path))
+    assert not predictions(tmp_path)
     assert left_out(tmp_path) == {"one kernel of a backward pass without the other": 1}
 
 
@@ -89,7 +98,7 @@ def test_a_step_of_a_trace(tmp_path: Path) -> None:
         f"{start},index_prep,bounds_check_indices,,,,70,,,,",
     ]
     (tmp_path / "a.csv").write_text("\n".join([TRACES, *lines]))
-    forward, backward = rows(tmp_path)
+    forward, backward = predictions(tmp_path)
     table = Table(rows=1_000, columns=16, lookups=2e6, outputs=1e5, distinct=math.nan)
     expected = launch_seconds("dgx-a100-80g", [table] * 10)
     assert (forward.predicted_seconds, backward.predicted_seconds) == expected
@@ -107,7 +116,7 @@ def test_gpus_are_known_by_their_names() -> None:
 def test_laws_hold_on_the_public_launches() -> None:
     """Targets of launches with a million lookups or more; single widths are known less well."""
     errors = defaultdict(list)
-    for row in rows(PUBLIC):
+    for row in predictions(PUBLIC):
         for group in row.groups:
             errors[group].append(abs(row.relative_error))
     many = "a million lookups and more"

@@ -207,9 +207,9 @@ def test_longer_steps_are_tried_where_the_shortest_serves_no_plan() -> None:
 def test_a_step_longer_than_the_shortest_has_the_only_plan() -> None:
     """Two tables on one rank of 2 MB, objective max_rank_time, which says nothing of the 0.2 ms of dense compute.
 
-    The shortest step is these 0.2 ms, and no plan keeps ddr busy for less than 0.284 ms. In steps of 0.3 ms one does:
-    caches of 0.02 and 0.3, a step of 0.316 ms. Both cheaper plans, with t1 in fused_uvm, take 0.297 ms and 0.305 ms
-    and are busy for 0.306 ms and 0.347 ms.
+    The shortest step is these 0.2 ms, and no plan keeps ddr busy for less than 0.306 ms. One plan leaves it time: t0 in
+    fused_uvm and t1 behind a cache of 0.3, busy for 0.396 ms of a step of 0.457 ms. The four cheaper plans take 0.297 ms
+    to 0.407 ms, and are busy for 2% to 20% longer than that.
     """
     on_host = frozenset({Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING})
     table_wise = frozenset({Scheme.TABLE_WISE})
@@ -238,11 +238,11 @@ def test_a_step_longer_than_the_shortest_has_the_only_plan() -> None:
     )
     result = plan(problem, cost_model=TORCHREC, partitioner=Portfolio(), limits=LIMITS)
     assert result.plan is not None
-    assert [table.cache_load_factor for table in result.plan.placement.tables] == [0.02, 0.3]
+    assert [table.cache_load_factor for table in result.plan.placement.tables] == [None, 0.3]
     (load,) = result.plan.evaluation.tiers
     assert shortest_step(problem, result.plan.lower_bound_seconds) == pytest.approx(2e-4)
-    assert load.busy_seconds == pytest.approx(2.8444e-4, rel=1e-3)
-    assert load.utilization == pytest.approx(0.8993, rel=1e-3)
+    assert load.busy_seconds == pytest.approx(3.957e-4, rel=1e-3)
+    assert load.utilization == pytest.approx(0.8655, rel=1e-3)
 
 
 def test_checkpoints_are_no_part_of_a_step() -> None:

@@ -244,6 +244,12 @@ class SpecDocument(StrictModel):
         examples=["step_time"],
     )
     cost_model: Name = Field(default="roofline", description="Name of the cost model.", examples=["roofline"])
+    count_starts: bool = Field(
+        default=True,
+        description="Whether the objective counts what a step starts once for every sharding type in use, where the "
+        "cost model and the runtime know it.",
+        examples=[True],
+    )
     solver: SolverSpec = Field(default_factory=SolverSpec, description="Who searches, and when to stop.")
     checkpoint: CheckpointSpec | None = Field(
         default=None, description="How the job is checkpointed: reported for every plan, and balanced where asked for."

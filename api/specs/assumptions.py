@@ -40,6 +40,7 @@ _SILENT = frozenset(
         "layers",
         "compute_dtype",
         "gradient_dtype",
+        "count_starts",
     }
 )
 #: Fields of tables whose defaults are reported.

@@ -100,6 +100,7 @@ SPEC_DIGEST_KEYS = (
     "runtime",
     "objective",
     "cost_model",
+    "count_starts",
     "checkpoint",
     "serving",
 )
@@ -125,6 +126,8 @@ def normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
     document["hardware"] = spec.hardware.model_dump(mode="json", exclude_none=True) | {
         "ranks_per_host": problem.cluster.ranks_per_host
     }
+    if spec.count_starts:
+        del document["count_starts"]  # specs from before the field was there have the same digest
     if spec.checkpoint is not None:
         document["checkpoint"] = normalised_checkpoint(spec.checkpoint)
     return document

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from cost_models.arrays import Bools
+from cost_models.collectives.starts import PricesStarts, StartPrices
 from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import AssignmentModel, ShardSeconds, ShardWork
 
@@ -32,6 +33,11 @@ class Additive:
     def rounding(self) -> float:
         """The model's."""
         return self.model.rounding
+
+    @property
+    def starts(self) -> StartPrices | None:
+        """The model's; shards' prices hold none."""
+        return self.model.starts if isinstance(self.model, PricesStarts) else None
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work`` by itself."""

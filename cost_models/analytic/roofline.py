@@ -55,6 +55,7 @@ from cost_models.analytic.tiers import Sought, add_tiers, is_cached
 from cost_models.arrays import Bools, Floats
 from cost_models.collectives.collective_bytes import exchanges_of
 from cost_models.collectives.exchange import add_exchange
+from cost_models.collectives.starts import AnalyticStarts, StartPrices
 from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import ShardSeconds, ShardWork
 from cost_models.vocabulary import IS_REPLICATED, NUM_PHASES, Kernel, Phase
@@ -74,6 +75,11 @@ class RooflineModel:
     def counted_phases(self) -> Bools:
         """All of them."""
         return np.ones(NUM_PHASES, dtype=np.bool_)
+
+    @property
+    def starts(self) -> StartPrices:
+        """Those of the hardware profile."""
+        return AnalyticStarts()
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work``; see :class:`cost_models.protocol.CostModel`."""

@@ -18,9 +18,11 @@ from cost_models.analytic.additive import Additive
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.arrays import Bools, Floats, Ints
 from cost_models.collectives.collective_bytes import Group
+from cost_models.collectives.starts import StartPrices
 from cost_models.hardware.hardware import Hardware
 from cost_models.learned.exchange.collectives import Collective, learned_and_left, unmeasured
 from cost_models.learned.exchange.exchange import LearnedExchange
+from cost_models.learned.exchange.starts import LearnedStarts
 from cost_models.learned.lookups.columns import LookupColumns, columns_of_work
 from cost_models.learned.lookups.compute import sum_by_rank
 from cost_models.learned.lookups.fitted import FittedCompute
@@ -73,6 +75,11 @@ class LearnedModel:
     def analytic(self) -> CostModel:
         """The model that answers where nothing was measured."""
         return RooflineModel()
+
+    @property
+    def starts(self) -> StartPrices:
+        """Those of measured curves, else the hardware profile's."""
+        return LearnedStarts(exchange=self.exchange, has_launches=self.fitted is not None)
 
     def __post_init__(self) -> None:
         """Reject a model that learned nothing."""

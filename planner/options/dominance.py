@@ -6,6 +6,8 @@ families the first stays. A family that is replaced is then replaced by one that
 alone, and all at once.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
@@ -21,21 +23,63 @@ def dominated_families(priced: SolverProblem) -> Bools:
     Neither what the user fixed nor what tables are cut by now is among them: whatever replaced it would have to be
     moved to.
     """
-    keep = priced.table_is_pinned[priced.family_table]
-    if priced.move is not None:
-        keep = keep | priced.move.family_in_use
+    dominated = np.zeros(priced.num_families, dtype=np.bool_)
+    for better, worse in _all_replacements(priced):
+        mutual = np.isin(better * priced.num_families + worse, worse * priced.num_families + better)
+        dominated[worse[(better < worse) | ~mutual]] = True
+    return dominated & ~_needed(priced)
+
+
+def dominated_within_kinds(priced: SolverProblem) -> Bools:
+    """Return families that one of the same kind replaces at no cost, and all of replaced kinds, shape (F,)."""
+    kind = priced.family_kind
+    dominated = np.zeros(priced.num_families, dtype=np.bool_)
+    for better, worse in _all_replacements(priced):
+        alike = kind[better] == kind[worse]
+        one, other = better[alike], worse[alike]
+        mutual = np.isin(one * priced.num_families + other, other * priced.num_families + one)
+        dominated[other[(one < other) | ~mutual]] = True
+    return (dominated & ~_needed(priced)) | (replaced_kinds(priced) >= 0)[kind]
+
+
+def replaced_kinds(priced: SolverProblem) -> Ints:
+    """Return, of each kind, another kind that starts no later and replaces its families at no cost, (K,); -1 for none.
+
+    Of kinds that replace each other the first stays.
+    """
+    kinds = priced.num_kinds
+    replaced = np.zeros((priced.num_families, kinds), dtype=np.bool_)  # by which kinds
+    for better, worse in _all_replacements(priced):
+        replaced[worse, priced.family_kind[better]] = True
+    replaced[_needed(priced)] = False
+    by = np.ones((kinds, kinds), dtype=np.bool_)
+    for kind in range(kinds):
+        by[kind] = np.all(replaced[priced.family_kind == kind], axis=0)
+    starts = priced.kind_start_seconds[:, priced.phase_weight > 0]
+    by &= np.all(starts[None] <= starts[:, None], axis=2)
+    np.fill_diagonal(by, False)
+    by &= np.tri(kinds, k=-1, dtype=np.bool_) | ~by.T  # [kind, other]: the other comes first, or replaces it one way
+    by &= ~np.any(by, axis=1)  # by one that stays itself
+    result: Ints = np.where(np.any(by, axis=1), np.argmax(by, axis=1), -1)
+    return result
+
+
+def _needed(priced: SolverProblem) -> Bools:
+    """Return families that stay whatever replaces them, (F,)."""
+    needed: Bools = priced.table_is_pinned[priced.family_table]
+    return needed if priced.move is None else needed | priced.move.family_in_use
+
+
+def _all_replacements(priced: SolverProblem) -> Iterator[tuple[Ints, Ints]]:
+    """Yield, part by part, pairs of families of which one replaces the other: the better ones and the worse ones."""
     counted = np.flatnonzero(priced.phase_weight > 0)
     cost = np.concatenate([priced.shape_seconds[:, counted], priced.shape_bytes], axis=1).T.copy()
     cost = cost[np.ptp(cost, axis=1) > 0] if cost.shape[1] else cost  # what all have alike decides nothing
-    dominated = np.zeros(priced.num_families, dtype=np.bool_)
     start, stop = priced.families_of_table
     pairs = np.cumsum((stop - start) ** 2)
     parts = np.searchsorted(pairs, np.arange(0, int(pairs[-1]) + _PAIRS, _PAIRS), side="right")
     for first, last in zip(parts[:-1].tolist(), parts[1:].tolist(), strict=True):
-        better, worse = _replacements(priced, cost, *_pairs_of_tables(start[first:last], stop[first:last]))
-        mutual = np.isin(better * priced.num_families + worse, worse * priced.num_families + better)
-        dominated[worse[(better < worse) | ~mutual]] = True
-    return dominated & ~keep
+        yield _replacements(priced, cost, *_pairs_of_tables(start[first:last], stop[first:last]))
 
 
 def _pairs_of_tables(start: Ints, stop: Ints) -> tuple[Ints, Ints]:

@@ -6,37 +6,35 @@ A mode is a set of families that one plan may hold together (:mod:`planner.optio
 import functools
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.options.compatible_families import compatible_family_sets
+from planner.orchestration.family_sets.family_set import FamilySet, first_plan, least_seconds
+from planner.orchestration.family_sets.kind_sets import bound_of_kinds
+from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds, sets_of_kinds
 from planner.orchestration.finish_plan import SolveContext, finish, result_of
 from planner.orchestration.incumbents import IncumbentReporter, with_nearer_rows
 from planner.orchestration.limits.shortfalls import no_plan, unmet, unpackable, unsatisfiable_modules
-from planner.orchestration.previous_plan import (
-    warm_start_from,
-    with_home_sites,
-)
-from planner.pricing.price_options import prune, restrict
+from planner.orchestration.previous_plan import warm_start_from
+from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.boxes import affordable_boxes
-from planner.solver.bounds.chain import Bound, lower_bound, quick_bound
+from planner.solver.bounds.chain import lower_bound, quick_bound
 from planner.solver.evaluate import objective_of
 from planner.solver.listed_cuts import lists_all_cuts
 from planner.solver.movement import moved_bytes
-from planner.solver.partitioners.base import Incumbent, OnIncumbent, Partitioner, SearchOptions
-from planner.solver.partitioners.greedy import Greedy
+from planner.solver.partitioners.base import Incumbent, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.resume import resume
-from planner.solver.partitioners.valid_start import within_move_budget
 from planner.solver.problem import Outcome, Reason, SolverProblem
 
 BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that it leaves short
 # Parts of the time limit that a reproducible solve spends, counted in work.
-_FIRST = 0.1  # at most, on the first plan
 _BOUNDED = 0.25  # on the bound
 _SEARCHED = 0.75  # on the search
+_LOOKED_AT = 0.5  # of that, on sets of kinds before the best of them is searched for the rest
 #: Of the time limit, for what comes after the search; and what it took to finish a plan, so many times: another one may
 #: be found at the end.
 _SPARE, _FINISHES = 0.01, 2
@@ -44,93 +42,119 @@ _UNSOLVED = 0.5  # of the time limit, at least, for a search that begins without
 _LATE = 0.02  # of the time limit: what ends so late may have been cut by the clock
 
 
-@dataclass(slots=True, kw_only=True)
-class _FamilySet:
-    """One mode while it is searched."""
-
-    priced: SolverProblem
-    outcome: Outcome  # the best so far
-    bound: Bound
-
-
 def solve_compatible_sets(
     context: SolveContext, priced: SolverProblem, partitioner: Partitioner, reporter: IncumbentReporter
 ) -> PlanResult:
-    """Find a first plan of every mode, bound them, and search those that may hold a better plan."""
+    """Find a first plan of every mode, bound them, and search those that may hold a better plan.
+
+    Where plans pay starts, modes are divided into sets of kinds.
+    """
     found = compatible_family_sets(context.problem, context.families)
     if found.unsatisfiable_modules:
         return no_plan(unsatisfiable_modules(context.problem, found.unsatisfiable_modules))
     pruned = prune(priced)
-    legal = [pruned if np.all(mask) else prune(restrict(priced, mask)) for mask in found.masks]
-    legal = [family_set for family_set in legal if len(np.unique(family_set.family_table)) == family_set.num_tables]
+    modes = [(mask, pruned if np.all(mask) else prune(restrict(priced, mask))) for mask in found.masks]
+    modes = [(mask, mode) for mask, mode in modes if len(np.unique(mode.family_table)) == mode.num_tables]
     reporter.until_seconds = math.inf
-    if legal:
+    if modes:
         reporter.raise_bound(quick_bound(pruned))
-    family_sets = [_first(context, family_set, reporter) for family_set in legal]
+    family_sets = [first_plan(context, mode, reporter) for _, mode in modes]
     _charge_any_move(context, family_sets, reporter)
-    known = min((_value(family_set) for family_set in family_sets), default=np.inf)
+    search = _Search(context, partitioner, reporter)
+    if priced.num_kinds and np.isfinite(least_seconds(family_sets)):
+        masks = [mask for mask, _ in modes]
+        sets = sets_of_kinds(context, priced, masks, family_sets, reporter, functools.partial(_max_boxes, context))
+        bound = min((one.bound.seconds for one in sets.leaves), default=0.0)
+        if not found.exhaustive:
+            boxes = _max_boxes(context, pruned)
+            bound = bound_of_kinds(drop_unusable(priced), max_boxes=boxes, known_seconds=least_seconds(sets.tried))
+        reporter.raise_bound(bound)
+        searched = search.best_of(sets)
+        return _conclude(context, priced, sets.leaves, searched, reporter.bound, exhaustive=found.exhaustive)
+    known = least_seconds(family_sets)
     for family_set in family_sets:
         boxes = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
         family_set.bound = lower_bound(family_set.priced, max_boxes=boxes, known_seconds=known)
     reporter.raise_bound(_bound_of_all(context, pruned, family_sets, exhaustive=found.exhaustive))
-    open_sets = [
-        family_set for family_set in family_sets if family_set.bound.seconds * (1 + context.limits.ending_gap) < known
-    ]
-    for index, family_set in enumerate(open_sets):
-        searched_seconds = context.limits.time_limit_seconds * (1 - _SPARE) - _FINISHES * reporter.finish_seconds
-        reporter.until_seconds = context.began_seconds + searched_seconds
-        left = searched_seconds - (time.monotonic() - context.began_seconds)
-        if not np.isfinite(known):  # what came before was late, and found nothing that could be the answer
-            left = max(left, _UNSOLVED * context.limits.time_limit_seconds)
-        limits = replace(
-            context.limits,
-            time_limit_seconds=max(left / (len(open_sets) - index), 1e-3),
-            work_limit_seconds=_SEARCHED * context.limits.work_seconds / len(open_sets),
-        )
-        family_set.outcome = _marked_if_cut_by_clock(
-            reporter.until_seconds - _LATE * context.limits.time_limit_seconds,
-            family_set,
-            partitioner.solve(
-                family_set.priced,
-                limits,
-                SearchOptions(
-                    lower_bound_seconds=max(family_set.bound.seconds, reporter.bound),
-                    start=family_set.outcome.assignment,
-                    hint=family_set.bound.hint,
-                    on_incumbent=functools.partial(reporter.report, family_set.priced),
-                ),
+    search.each([one for one in family_sets if one.bound.seconds * (1 + context.limits.ending_gap) < known], 1.0)
+    return _conclude(context, priced, family_sets, family_sets, reporter.bound, exhaustive=found.exhaustive)
+
+
+class _Search:
+    """The long searches of one solve, within its limits."""
+
+    def __init__(self, context: SolveContext, partitioner: Partitioner, reporter: IncumbentReporter) -> None:
+        self._context, self._partitioner, self._reporter = context, partitioner, reporter
+
+    def best_of(self, sets: SetsOfKinds) -> list[FamilySet]:
+        """Search sets of kinds, each for a while, and then the best of them; return all that have a plan."""
+        gap = 1 + self._context.limits.ending_gap
+        some = sets.worth_searching(least_seconds(sets.tried) / gap)
+        if len(some) > 1:
+            self.each(some, _LOOKED_AT)
+        found = [*sets.tried, *sets.leaves]
+        known = least_seconds(found)
+        left = sorted((one for one in some if one.bound.seconds * gap < known), key=lambda one: one.seconds)
+        self.each(left[:1], 1.0 - _LOOKED_AT if len(some) > 1 else 1.0)
+        return found
+
+    def each(self, family_sets: list[FamilySet], part: float) -> None:
+        """Search sets one after the other, in a part of what is left of the limit; each gets as much."""
+        context, reporter = self._context, self._reporter
+        is_unsolved = not np.isfinite(least_seconds(family_sets))
+        for index, family_set in enumerate(family_sets):
+            searched_seconds = context.limits.time_limit_seconds * (1 - _SPARE) - _FINISHES * reporter.finish_seconds
+            reporter.until_seconds = context.began_seconds + searched_seconds
+            left = searched_seconds - (time.monotonic() - context.began_seconds)
+            if is_unsolved:  # what came before was late, and found nothing that could be the answer
+                left = max(left, _UNSOLVED * context.limits.time_limit_seconds)
+            limits = replace(
+                context.limits,
+                time_limit_seconds=max(part * left / (len(family_sets) - index), 1e-3),
+                work_limit_seconds=part * _SEARCHED * context.limits.work_seconds / len(family_sets),
+            )
+            family_set.outcome = self._marked_if_cut_by_clock(family_set, self._found(family_set, limits))
+
+    def _found(self, family_set: FamilySet, limits: SolveLimits) -> Outcome:
+        priced, bound = family_set.priced, family_set.bound.seconds
+        if not _leaves_starts_out(priced):
+            bound = max(bound, self._reporter.bound)
+        found = self._partitioner.solve(
+            priced,
+            limits,
+            SearchOptions(
+                lower_bound_seconds=bound,
+                start=family_set.outcome.assignment,
+                hint=family_set.bound.hint,
+                on_incumbent=functools.partial(self._reporter.report, priced),
             ),
         )
-    return _conclude(context, priced, family_sets, reporter.bound, exhaustive=found.exhaustive)
+        return replace(found, bound_seconds=max(found.bound_seconds, family_set.outcome.bound_seconds))
+
+    def _marked_if_cut_by_clock(self, family_set: FamilySet, found: Outcome) -> Outcome:
+        """Keep the better plan, and say so where the clock may have cut the search: it may not come out again."""
+        late_from_seconds = self._reporter.until_seconds - _LATE * self._context.limits.time_limit_seconds
+        best = family_set.better(found)
+        proven = best.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
+        if proven or time.monotonic() < late_from_seconds or best.limit == "cancelled":
+            return best
+        return replace(best, limit="time")
 
 
-def _first(context: SolveContext, priced: SolverProblem, reporter: IncumbentReporter) -> _FamilySet:
-    """Construct a plan of a mode before anything that takes time: from the plan that runs already, where one does."""
-    limits = replace(context.limits, work_limit_seconds=_FIRST * context.limits.work_seconds)
-    report: OnIncumbent | None = functools.partial(reporter.report, priced)
-    outcome = None
-    if context.previous_state is not None:
-        if context.previous_state.seconds is None:
-            report = None  # what moving costs is not known yet
-        before = warm_start_from(priced, context.previous_state)
-        priced = with_home_sites(priced, before)
-        outcome = resume(priced, before, limits, on_incumbent=report)
-    if outcome is None or outcome.assignment is None:
-        outcome = Greedy(first_of_few=True).solve(priced, limits, SearchOptions(on_incumbent=report))
-    return _FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
+def _leaves_starts_out(priced: SolverProblem) -> bool:
+    """Whether plans may cost more than the search of a set believes: a bound on plans is then none on its seconds."""
+    used = np.unique(priced.family_kind)
+    return bool(priced.num_kinds) and not np.all(priced.charged_kinds[used])
 
 
-def _charge_any_move(context: SolveContext, family_sets: list[_FamilySet], reporter: IncumbentReporter) -> None:
+def _charge_any_move(context: SolveContext, family_sets: list[FamilySet], reporter: IncumbentReporter) -> None:
     """Charge whatever moves at all, if the previous plan had to be completed and still moves nothing.
 
     Only then first plans are reported: their price was not known before.
     """
     if context.previous_state is None or context.previous_state.seconds is not None:
         return
-    moves = [_moved_bytes(family_set) for family_set in family_sets]
-    least = min(
-        (_value(family_set) for family_set, moved in zip(family_sets, moves, strict=True) if moved == 0), default=0.0
-    )
+    least = min((family_set.seconds for family_set in family_sets if family_set.moved_bytes == 0), default=0.0)
     for family_set in family_sets:
         assert family_set.priced.move is not None
         move = replace(family_set.priced.move, any_seconds=context.previous_state.previous.min_relative_gain * least)
@@ -142,41 +166,13 @@ def _charge_any_move(context: SolveContext, family_sets: list[_FamilySet], repor
             reporter.report(family_set.priced, found)
 
 
-def _moved_bytes(family_set: _FamilySet) -> float:
-    return (
-        np.inf
-        if family_set.outcome.assignment is None
-        else moved_bytes(family_set.priced, family_set.outcome.assignment)
-    )
-
-
-def _marked_if_cut_by_clock(late_from_seconds: float, family_set: _FamilySet, found: Outcome) -> Outcome:
-    """Keep the better plan, and say so where the clock may have cut the search: it may not come out again."""
-    best = _better(family_set, found)
-    proven = best.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
-    if proven or time.monotonic() < late_from_seconds or best.limit == "cancelled":
-        return best
-    return replace(best, limit="time")
-
-
-def _better(family_set: _FamilySet, found: Outcome) -> Outcome:
-    """Keep the first plan where a search has none or a worse one; an equal one was found when the first was."""
-    if found.assignment is not None and not within_move_budget(family_set.priced, found.assignment):
-        found = replace(found, assignment=None, reason=Reason.NO_SOLUTION_FOUND)
-    if found.assignment is None and family_set.outcome.assignment is not None:
-        return replace(family_set.outcome, limit=found.limit)
-    if found.assignment is not None and objective_of(family_set.priced, found.assignment) >= _value(family_set):
-        return replace(found, found_at_seconds=family_set.outcome.found_at_seconds)
-    return found
-
-
 def _max_boxes(context: SolveContext, priced: SolverProblem) -> int:
     """Return how many boxes the bound may look at: by size and work, not by the clock, so that plans repeat."""
     return affordable_boxes(_BOUNDED * context.limits.work_seconds, priced.num_options, priced.num_ranks)
 
 
 def _bound_of_all(
-    context: SolveContext, pruned: SolverProblem, family_sets: list[_FamilySet], *, exhaustive: bool
+    context: SolveContext, pruned: SolverProblem, family_sets: list[FamilySet], *, exhaustive: bool
 ) -> float:
     """Return a bound on all plans: where modes leave some out, one over all families at once."""
     if exhaustive or not family_sets:
@@ -185,10 +181,19 @@ def _bound_of_all(
 
 
 def _conclude(
-    context: SolveContext, priced: SolverProblem, family_sets: list[_FamilySet], bound: float, *, exhaustive: bool
+    context: SolveContext,
+    priced: SolverProblem,
+    family_sets: list[FamilySet],
+    searched: list[FamilySet],
+    bound: float,
+    *,
+    exhaustive: bool,
 ) -> PlanResult:
-    """Pick the best outcome over the modes; what a search proved holds only if every mode has it and lists all cuts."""
-    solved = [family_set for family_set in family_sets if family_set.outcome.assignment is not None]
+    """Pick the best outcome of all that were searched.
+
+    What a search proved holds only if every one of ``family_sets``, which hold all plans, has it and lists all cuts.
+    """
+    solved = [family_set for family_set in searched if family_set.outcome.assignment is not None]
     complete = exhaustive and all(lists_all_cuts(family_set.priced) for family_set in family_sets)
     if complete:
         feasible = [family_set for family_set in family_sets if family_set.outcome.reason is not Reason.INFEASIBLE]
@@ -207,13 +212,13 @@ def _conclude(
         return PlanResult(
             plan=None, reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail, lower_bound_seconds=bound
         )
-    best = min(solved, key=_value)
+    best = min(solved, key=lambda family_set: family_set.seconds)
     assert best.outcome.assignment is not None
     outcome = replace(best.outcome, assignment=with_nearer_rows(context, best.priced, best.outcome.assignment))
     return result_of(finish(context, best.priced, outcome, bound))
 
 
-def _over_budget(context: SolveContext, family_sets: list[_FamilySet], bound: float) -> PlanResult | None:
+def _over_budget(context: SolveContext, family_sets: list[FamilySet], bound: float) -> PlanResult | None:
     """Say how many bytes a plan moves that was found without the limit, where more move than may."""
     most = None if context.previous_state is None else context.previous_state.previous.max_moved_bytes
     least = np.inf
@@ -234,9 +239,3 @@ def _over_budget(context: SolveContext, family_sets: list[_FamilySet], bound: fl
         hint=f"raise previous_plan.max_moved_bytes to {math.ceil(least)}, or leave it out",
     )
     return unmet(shortfall, BYTES_MOVED, bound)
-
-
-def _value(family_set: _FamilySet) -> float:
-    if family_set.outcome.assignment is None:
-        return float("inf")
-    return objective_of(family_set.priced, family_set.outcome.assignment)

@@ -111,6 +111,15 @@ class PhaseDocument(TypedDict):
     evidence: Annotated[str, "The weakest number in it.", Example("measured")]
 
 
+class StartDocument(TypedDict):
+    """What a step pays once for the tables of a module that have one sharding type."""
+
+    module: Annotated[str, "Path of the embedding module; empty where the spec gives none.", Example("model.sparse")]
+    sharding_type: Annotated[str, "How the tables are cut.", Example("table_wise")]
+    phase_seconds: Annotated[dict[str, float], "Starts of collectives and launches, by phase. Unit: seconds."]
+    seconds: Annotated[float, "Of all phases, on every rank. Unit: seconds.", Example(0.000084)]
+
+
 class TierDocument(TypedDict):
     """A tier beside the accelerator's memory, on the rank where it is busiest."""
 
@@ -318,6 +327,10 @@ class LoadsDocument(TypedDict):
 
     ranks: Annotated[list[RankDocument], "Predicted load of every rank."]
     phases: Annotated[list[PhaseDocument], "Predicted seconds of every phase."]
+    starts: Annotated[
+        list[StartDocument],
+        "What every sharding type in use starts, in the seconds of all ranks; empty without starts.",
+    ]
     tiers: Annotated[list[TierDocument], "Predicted traffic of host memory, storage-class memory and block storage."]
     checkpoint: Annotated[CheckpointDocument | None, "What checkpoints take; null where the spec has none."]
     serving: Annotated[ServingDocument | None, "What requests ask of the cards; null of a training step."]
@@ -367,6 +380,7 @@ class ScoreDocument(TypedDict):
     cost_model: Annotated[str, "Model and version.", Example("roofline@1")]
     ranks: list[RankDocument]
     phases: list[PhaseDocument]
+    starts: NotRequired[Annotated[list[StartDocument], "What every sharding type in use starts."]]
     tiers: list[TierDocument]
     checkpoint: NotRequired[
         Annotated[CheckpointDocument | None, "What checkpoints take; null where the spec says nothing of them."]

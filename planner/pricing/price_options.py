@@ -20,6 +20,7 @@ from planner.pricing.checkpoint import price_work
 from planner.pricing.memory import EXACT, capacity_bytes, shard_ledger
 from planner.pricing.phases import phase_windows
 from planner.pricing.shard_work import build_work
+from planner.pricing.starts import starts_of_families
 from planner.pricing.tier_traffic import shard_traffic
 from planner.solver.problem import Objective, Scope, SolverProblem, no_ints
 
@@ -38,6 +39,7 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
     touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope[cuts.shape_family]][:, None]
     geometries = [family.geometry for family in listed]
     pinned_shape, pinned_site = _pinned(problem, families, cuts)
+    kinds, starts = starts_of_families(problem, [(family.table, family.scheme) for family in listed], cost_model)
     return SolverProblem(
         objective=Objective.STEP_TIME if problem.objective == "step_time" else Objective.MAX_RANK_TIME,
         table_columns=np.array([t.embedding_dim for t in problem.tables], dtype=np.int64),
@@ -66,6 +68,9 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
         pinned_site=pinned_site,
         family_source=np.arange(len(listed), dtype=np.int64),
         shape_busy_seconds=busy_seconds[:, busy_seconds.any(axis=0)] if busy_seconds.any() else None,
+        family_kind=kinds,
+        kind_start_seconds=starts,
+        charged_kinds=np.zeros(len(starts), dtype=np.bool_),
     )
 
 
@@ -175,6 +180,7 @@ def _renumbered(priced: SolverProblem, keep_family: Bools, keep_shape: Bools) ->
         family_min_pieces=priced.family_min_pieces[keep_family],
         family_max_pieces=priced.family_max_pieces[keep_family],
         family_source=priced.family_source[keep_family],
+        family_kind=priced.family_kind[keep_family] if priced.num_kinds else priced.family_kind,
         shape_family=new_family[priced.shape_family[shape]],
         shape_columns=priced.shape_columns[shape],
         shape_seconds=priced.shape_seconds[shape],
@@ -199,10 +205,18 @@ def _whole_options(priced: SolverProblem, keep_shape: Bools) -> Bools:
 def prune(priced: SolverProblem) -> SolverProblem:
     """Drop what no plan can use and what no plan needs.
 
+    A dominated family is replaced piece by piece by another one at no cost, so that no optimum is lost.
+    """
+    usable = drop_unusable(priced)
+    return restrict(usable, ~dominated_families(usable))
+
+
+def drop_unusable(priced: SolverProblem) -> SolverProblem:
+    """Drop what no plan can use.
+
     A shape that exceeds every site is in no plan. A family of which no listed cut is left
     is dropped too: the narrowest cut is always listed, and a plan with wider pieces of
-    the same table would need a piece at least as wide. A dominated family is replaced piece by
-    piece by another one at no cost, so that no optimum is lost.
+    the same table would need a piece at least as wide.
 
     Pinned pieces stay whatever they take: if they exceed their site, it is for a search to say that there is no plan.
     """
@@ -210,8 +224,7 @@ def prune(priced: SolverProblem) -> SolverProblem:
     fits[priced.pinned_shape] = True
     has_option = np.zeros(priced.num_families, dtype=np.bool_)
     has_option[priced.option_family[_whole_options(priced, fits)]] = True
-    usable = _renumbered(priced, has_option, fits)
-    return restrict(usable, ~dominated_families(usable))
+    return _renumbered(priced, has_option, fits)
 
 
 def roomiest_site(priced: SolverProblem) -> Floats:

@@ -36,7 +36,7 @@ def rank_loads(priced: SolverProblem, assignment: Assignment) -> Loads:
 
 def keeps_own_step(priced: SolverProblem, assignment: Assignment, own_step: OwnStep) -> bool:
     """Whether no rank keeps a tier busy for longer than the step of the assignment takes."""
-    slowest = np.max(rank_loads(priced, assignment).seconds, axis=0)
+    slowest = np.max(rank_seconds(priced, assignment), axis=0)
     phases = own_step.phase_weight * np.maximum(slowest - own_step.phase_window_seconds, 0.0)
     return bool(np.all(busy_seconds(priced, assignment) <= float(np.sum(phases)) + own_step.rest_seconds))
 
@@ -67,7 +67,27 @@ def objective_of(priced: SolverProblem, assignment: Assignment) -> float:
 
 def step_seconds_of(priced: SolverProblem, assignment: Assignment) -> float:
     """Return the objective of one step of an assignment, seconds."""
-    return objective_seconds(priced, rank_loads(priced, assignment).seconds)
+    return objective_seconds(priced, rank_seconds(priced, assignment))
+
+
+def rank_seconds(priced: SolverProblem, assignment: Assignment) -> Floats:
+    """Return what every rank takes: its loads, and the starts of the kinds that the assignment uses, (R, P)."""
+    loads = rank_loads(priced, assignment).seconds
+    return loads + start_seconds(priced, used_kinds(priced, assignment)) if priced.num_kinds else loads
+
+
+def start_seconds(priced: SolverProblem, used: Bools) -> Floats:
+    """Return the starts of some kinds, (P,)."""
+    total: Floats = used @ priced.kind_start_seconds
+    return total
+
+
+def used_kinds(priced: SolverProblem, assignment: Assignment) -> Bools:
+    """Return which kinds an assignment uses, (K,)."""
+    used = np.zeros(priced.num_kinds, dtype=np.bool_)
+    if priced.num_kinds:
+        used[priced.family_kind[priced.shape_family[assignment.piece_shape]]] = True
+    return used
 
 
 def move_seconds_of(priced: SolverProblem, assignment: Assignment) -> float:
@@ -79,7 +99,7 @@ def move_seconds_of(priced: SolverProblem, assignment: Assignment) -> float:
 
 
 def objective_seconds(priced: SolverProblem, seconds: Floats) -> float:
-    """Return the objective of rank loads, shape (R, P)."""
+    """Return the objective of what ranks take, starts included, shape (R, P)."""
     if priced.objective is Objective.MAX_RANK_TIME:
         return max_rank_time(priced, seconds)
     return step_time(priced, seconds)

@@ -141,6 +141,11 @@ class SolverProblem:
     shape_busy_seconds: Floats | None = None
     #: ``None`` where plans may keep these tiers busy for longer than their own step
     own_step: OwnStep | None = None
+    # Kinds of families. A plan that uses a kind pays its starts once, on every rank; K is 0 where nothing is started.
+    family_kind: Ints = field(default_factory=no_ints)  # (F,), or empty
+    kind_start_seconds: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (K, P)
+    #: (K,) kinds whose starts searches and bounds charge to every plan, used or not; others they leave out
+    charged_kinds: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     def __post_init__(self) -> None:
         """Check shapes and freeze the arrays."""
@@ -154,6 +159,14 @@ class SolverProblem:
             raise ValueError("Expected table_rank_allowed of shape (tables, ranks).")
         if self.rank_slowdown.shape != (self.num_ranks, self.num_phases):
             raise ValueError("Expected rank_slowdown of shape (ranks, phases).")
+        if self.num_kinds and (
+            self.family_kind.shape != self.family_table.shape
+            or self.kind_start_seconds.shape[1] != self.num_phases
+            or self.charged_kinds.shape != (self.num_kinds,)
+        ):
+            raise ValueError(
+                "Expected family_kind, kind_start_seconds and charged_kinds of families, kinds and phases."
+            )
         for name in ("family_table", "shape_family", "option_family", "unit_option"):
             if np.any(np.diff(getattr(self, name)) < 0):
                 raise ValueError(f"Expected {name} to be sorted.")
@@ -203,6 +216,30 @@ class SolverProblem:
     def num_tiers(self) -> int:
         """M."""
         return int(self.capacity_bytes.shape[1])
+
+    @property
+    def num_kinds(self) -> int:
+        """K."""
+        return int(self.kind_start_seconds.shape[0])
+
+    @cached_property
+    def charged_seconds(self) -> Floats:
+        """Starts that searches and bounds charge to every plan, (P,)."""
+        if not self.num_kinds:
+            return np.zeros(self.num_phases)
+        charged: Floats = self.charged_kinds @ self.kind_start_seconds
+        return charged
+
+    @cached_property
+    def window_seconds(self) -> Floats:
+        """What is hidden of each phase, less the starts that are charged, (Q,): negative where these are longer.
+
+        For max_rank_time Q is 1: of the sum over phases nothing is hidden.
+        """
+        if self.objective is Objective.MAX_RANK_TIME:
+            return np.array([-float(self.phase_weight @ self.charged_seconds)])
+        window: Floats = self.phase_window_seconds - self.charged_seconds
+        return window
 
     @cached_property
     def option_table(self) -> Ints:

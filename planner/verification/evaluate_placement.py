@@ -13,7 +13,7 @@ from cost_models.arrays import Floats
 from cost_models.protocol import AssignmentModel, CostModel
 from cost_models.vocabulary import STEP_PHASES, Evidence, Phase, Tier
 from planner.domain.plan.placement import Placement
-from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, TierLoad
+from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, StartLoad, TierLoad
 from planner.domain.problem.problem import Problem
 from planner.pricing.checkpoint import checkpoint_load, price_work
 from planner.pricing.learned_prediction import prediction, rank_seconds
@@ -21,6 +21,7 @@ from planner.pricing.memory import LINES, capacity_bytes, reserved_by_tier
 from planner.pricing.phases import exposed_seconds, objective_of_ranks, phase_windows, phases_of
 from planner.pricing.placed_work import PlacedWork
 from planner.pricing.serving import message_evidence, message_loads, serving_load
+from planner.pricing.starts import UsedStarts, starts_of_placement
 from planner.pricing.tier_traffic import Traffic, shard_traffic
 from planner.pricing.whole_step import whole_step
 
@@ -37,6 +38,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     ledger = placed.ledger(problem)
     slowdown = problem.cluster.phase_slowdown()
     seconds = placed.by_rank(problem, predicted.seconds) * slowdown
+    starts = starts_of_placement(problem, placement, cost_model, hardware)
     known, learned, counted = predicted.evidence, None, cost_model.counted_phases
     if isinstance(cost_model, AssignmentModel):
         together = rank_seconds(placed.shards(), cost_model, hardware)
@@ -46,17 +48,20 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
             for one in (together.seconds, together.lower_seconds, together.upper_seconds)
         )
         limits = (
-            float(objective_of_ranks(problem, counted, lower)),
-            float(objective_of_ranks(problem, counted, upper)),
+            float(objective_of_ranks(problem, counted, lower + starts.by_phase)),
+            float(objective_of_ranks(problem, counted, upper + starts.by_phase)),
         )
         learned = prediction(problem, placed.shards(), cost_model, together, limits=limits, hardware=hardware)
     seconds += message_loads(problem, seconds)
+    seconds += starts.by_phase
     used = {
         problem.cluster.device_tier,
         *(Tier(tier) for tier in np.flatnonzero(ledger.lines.any(axis=(0, 2))).tolist()),
     }
     by_torchrec = placed.torchrec_bytes(problem) if isinstance(cost_model, TorchRecModel) else None
-    evidence = np.maximum(np.max(known, axis=0, initial=0), message_evidence(problem))
+    evidence = np.maximum.reduce(
+        [np.max(known, axis=0, initial=0), message_evidence(problem), starts.evidence_by_phase]
+    )
     windows = phase_windows(problem)
     slowest = seconds.max(axis=0)
     exposed = exposed_seconds(problem, counted, seconds)
@@ -114,6 +119,19 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         serving=serving_load(problem.serving, rank_time),
         prediction=learned,
         whole_step=step,
+        starts=_start_loads(starts),
+    )
+
+
+def _start_loads(starts: UsedStarts) -> tuple[StartLoad, ...]:
+    return tuple(
+        StartLoad(
+            module=kind.module_path,
+            sharding_type=kind.scheme,
+            phase_seconds={Phase(int(phase)): float(of_kind[phase]) for phase in np.flatnonzero(of_kind)},
+            seconds=float(of_kind.sum()),
+        )
+        for kind, of_kind in zip(starts.kinds, starts.seconds, strict=True)
     )
 
 

@@ -101,6 +101,7 @@ def _problem(
         apart=apart,
         runtime=spec.runtime,
         objective=spec.objective,
+        counts_starts=spec.count_starts,
         checkpoint=None if spec.checkpoint is None else checkpoint_of(spec.checkpoint),
     )
 

@@ -83,9 +83,14 @@ class LearnedExchange:
         if num_ranks < 2 or total_bytes <= 0:
             return np.zeros(shard_bytes.shape)
         even = np.full(num_ranks, total_bytes / num_ranks)
-        start = curve.start_seconds + curve.peer_seconds * (num_ranks - 1)
+        start = self.start_seconds(kind, num_ranks)
         rate = max(float(curve.rank_seconds(even)[0]) - start, 0.0) / float(even[0])
         return shard_bytes * rate
+
+    def start_seconds(self, kind: CollectiveKind, num_ranks: int) -> float:
+        """Return what a collective takes before its first byte moves."""
+        curve = self._required(kind)
+        return curve.start_seconds + curve.peer_seconds * (num_ranks - 1)
 
     def seconds_per_byte(self, kind: CollectiveKind, held_bytes: Floats) -> float:
         """Return what the slowest rank's time changes by per byte, near the bytes (num_ranks,) that the ranks hold.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cost_models.vocabulary import Evidence, Phase, Tier
+from cost_models.vocabulary import Evidence, Phase, Scheme, Tier
 from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
@@ -57,6 +57,16 @@ class TierLoad:
     operations: float  # of block storage
     busy_seconds: float
     utilization: float  # of one step with its dense part; at most 1 in a plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartLoad:
+    """What a step pays once, on every rank, for the tables of a module that have one sharding type."""
+
+    module: str  # path; "" where the spec gives none
+    sharding_type: Scheme
+    phase_seconds: Mapping[Phase, float]  # of the phases in which anything starts
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +137,7 @@ class Evaluation:
     serving: ServingLoad | None = None  # of a request
     prediction: Prediction | None = None  # of a learned model
     whole_step: WholeStep | None = None  # of a training step of which the dense part is known
+    starts: tuple[StartLoad, ...] = ()  # in the seconds of every rank; () where none are priced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,8 @@ class Problem:
     #: kernels of tables that name none
     kernels: frozenset[Kernel] = DEVICE_KERNELS
     objective: str = "step_time"
+    #: whether what a step pays once per sharding type counts, where the cost model and the runtime know it
+    counts_starts: bool = True
     checkpoint: Checkpoint | None = None  # how the job is checkpointed, where the user says
 
     def __post_init__(self) -> None:

@@ -40,6 +40,8 @@ class Runtime(ABC):
     row_key_bytes: float = 0.0
     #: Whether tables of one rank share FBGEMM operators, and caches with them (:mod:`planner.pricing.operators`).
     shares_operators: bool = False
+    #: Whether a step runs the tables of a module sharding type by sharding type, each with collectives of its own.
+    runs_sharding_types_apart: bool = False
     #: Whether a plan can keep tables in operators of their own.
     keeps_caches_apart: bool = False
     #: Types of weights that its kernels look up.

@@ -112,6 +112,8 @@ def _lands_alike(priced: SolverProblem, one: Ints, other: Ints, num_pieces: Ints
         & (priced.family_min_pieces[other] <= num_pieces)
         & (num_pieces <= priced.family_max_pieces[other])
     )
+    if priced.num_kinds:  # another kind would have starts of its own
+        alike &= priced.family_kind[one] == priced.family_kind[other]
     return alike
 
 

@@ -21,6 +21,7 @@ from planner.options.enumerate import table_rank_allowed
 from planner.pricing.memory import capacity_bytes
 from planner.pricing.phases import objective_of_ranks, phase_windows
 from planner.pricing.placed_work import PlacedWork
+from planner.pricing.starts import starts_of_placement
 
 #: Schemes whose shards may each lie on any rank; shards of the other schemes depend on each other.
 _FREE = tuple(scheme for scheme in Scheme if scheme.facts.holders is Holders.RANK and not scheme.facts.keeps_host)
@@ -78,6 +79,8 @@ class _Refinement:
         self._pieces = np.zeros((len(placement.tables), problem.world_size), dtype=np.int64)
         np.add.at(self._pieces, (self._table, self._rank), 1)
         self.movable = _movable(problem, placement)
+        #: every rank's, and the same wherever shards lie
+        self._starts = starts_of_placement(problem, placement, model, problem.cluster.hardware).by_phase
         work = shards.work.take(shards.kind)
         self._now = model.assigned(work, shards.rank, problem.cluster.hardware)
         self._tabu = np.full(len(self._rank), -_TABU)
@@ -119,11 +122,11 @@ class _Refinement:
 
     def _objective(self, seconds: Floats) -> Floats:
         """Return the objective of each of (K, num_ranks, NUM_PHASES) seconds."""
-        return objective_of_ranks(self._problem, self._counted, seconds * self._slowdown)
+        return objective_of_ranks(self._problem, self._counted, seconds * self._slowdown + self._starts)
 
     def _slowest(self, seconds: Floats) -> Ints:
         """Return the ranks that the objective waits for."""
-        slowed = seconds * self._slowdown
+        slowed = seconds * self._slowdown + self._starts
         if self._problem.objective == "step_time":
             waits = self._counted & (slowed.max(axis=0) > self._windows)
             return np.unique(np.argmax(slowed[:, waits], axis=0))

@@ -54,6 +54,7 @@ class Family(NamedTuple):
     """One way to shard a table, and what a piece of each width costs on every rank that it lies on."""
 
     table: int
+    kind: int  # of those that a plan pays the starts of once; 0 where nothing is started
     scope: str
     sides: frozenset[tuple[int, int]]  # of rules
     fewest: int  # pieces
@@ -67,10 +68,14 @@ class Family(NamedTuple):
     def replaces(self, other: "Family") -> bool:
         """Whether a plan with the other family is as legal and no worse with this one, piece by piece."""
         freer = self.fewest <= other.fewest and self.most >= other.most and (other.same_host or not self.same_host)
-        if self[:3] != other[:3] or not freer or not set(other.widths) <= set(self.widths):
+        if (
+            (self.table, *self[2:4]) != (other.table, *other[2:4])
+            or not freer
+            or not set(other.widths) <= set(self.widths)
+        ):
             return False
         mine = [self.widths.index(width) for width in other.widths]
-        return all(bool(np.all(ours[mine] <= theirs)) for ours, theirs in zip(self[7:], other[7:], strict=True))
+        return all(bool(np.all(ours[mine] <= theirs)) for ours, theirs in zip(self[8:], other[8:], strict=True))
 
 
 class Problem:
@@ -91,11 +96,17 @@ class Problem:
         allowed = [every if table["ranks"] is None else table["ranks"] for table in stated["tables"]]
         self.allowed = np.array([np.isin(every, some) for some in allowed])
         self.rules = [[[whole(family) for family in side] for side in rule] for rule in stated["rules"]]
+        self.starts = numbers(stated["starts"] or np.zeros((1, phases)), max(len(stated["starts"]), 1), phases)
         self.families = [self._family(number, item) for number, item in enumerate(stated["families"])]
         self.dominators = [item["dominated_by"] for item in stated["families"]]
         for family, by in zip(self.families, self.dominators, strict=True):
             replaced = by is None or (self.dominators[whole(by)] is None and self.families[by].replaces(family))
             need(replaced, f"family {by} does not replace another one of table {family.table}, as is stated")
+        for kind, start in enumerate(self.starts):  # what replaces families of a kind starts nothing else
+            pairs = [pair for pair in zip(self.families, self.dominators, strict=True) if pair[0].kind == kind]
+            by = {kind if one is None else self.families[one].kind for family, one in pairs if family.widths}
+            least = len(by) <= 1 and all(bool(np.all(self.starts[other] <= start)) for other in by)
+            need(least, f"families of kind {kind} are replaced by others that start more")
 
     def _family(self, number: int, item: Document) -> Family:
         block, table, (low, high) = self.stated["prices"][whole(item["prices"])], whole(item["table"]), item["pieces"]
@@ -110,7 +121,9 @@ class Problem:
         widths = [width for width, fit in zip(widths, fits, strict=True) if fit]
         sides = frozenset((r, s) for r, rule in enumerate(self.rules) for s in (0, 1) if number in rule[s])
         pieces = whole(low, 1), min(whole(high, 1), self.columns[table]), bool(item["same_host"])
-        return Family(table, item["scope"], sides, *pieces, widths, seconds[fits], full[fits], last[fits])
+        kind = whole(item.get("kind", 0))
+        need(kind < len(self.starts), f"family {number} is of a kind that does not exist")
+        return Family(table, kind, item["scope"], sides, *pieces, widths, seconds[fits], full[fits], last[fits])
 
     def objective_of(self, plan: list[Document]) -> float:
         """Return the seconds of a plan, after checking that it breaks no stated rule."""
@@ -139,7 +152,8 @@ class Problem:
         need(all(plan[table]["pieces"] == at for table, at in self.stated["pinned"]), "a pinned table is elsewhere")
         used = {placed["family"] for placed in plan}
         need(all(used.isdisjoint(a) or used.isdisjoint(b) for a, b in self.rules), "both sides of a rule are used")
-        seconds *= self.slowdown
+        kinds = sorted({self.families[family].kind for family in used})
+        seconds = seconds * self.slowdown + self.starts[kinds].sum(axis=0)  # which every rank waits for
         exposed = np.maximum(seconds.max(axis=0) - self.window, 0.0)
         return float(self.weight @ exposed if self.is_step else np.max(seconds @ self.weight)) + self.beside_seconds
 
@@ -151,6 +165,7 @@ class Problem:
             shares = numbers(proof["rank_weights"], len(slow))
             self.average = np.min((shares / math.fsum(shares))[:, None] * slow, axis=0)
             self.mix, self.weight, self.window = self.weight[:, None], np.ones(1), np.zeros(1)
+        self.start = self.starts @ self.mix * (1 - SLACK)
         choices, big = [], [np.zeros((0, len(self.weight)))]
         for number, family in enumerate(self.families):
             columns, widths = self.columns[family.table], family.widths
@@ -160,19 +175,26 @@ class Problem:
                     choices.append((family.table, number, count, bisect_left(widths, -(-columns // count))))
                     big.append(one[choices[-1][3] :].min(axis=0, keepdims=True) * (family.scope != "world"))
         self.table, self.family, self.pieces, self.first = np.array(choices, dtype=np.int64).reshape(-1, 4).T
+        self.kind = np.array([family.kind for family in self.families], dtype=np.int64)[self.family]
         self.big = np.concatenate(big)  # (choices, phases) seconds of the largest piece at least
         unused, least = dict(enumerate(proof["nodes"])), math.inf
-        todo: list[tuple[Any, Floats, Any]] = [(0, np.zeros(len(self.weight)), np.full(len(choices), True))]
+        todo: list[Any] = [(0, np.zeros(len(self.weight)), np.full(len(choices), True), ())]
         while todo:
-            number, low, alive = todo.pop()
+            number, low, alive, kinds = todo.pop()
             if len(np.unique(self.table[alive])) < len(self.columns):
                 continue  # a table has no choice left: no plan is here
             need(number in unused, f"node {number} of the proof is missing, or has two parents")
             node = unused.pop(number)
             if "prices" in node:
-                least = min(least, self._leaf(node["prices"], low, alive))
-            else:
-                todo += [(c, *half) for c, half in zip(node["children"], self._halves(node, low, alive), strict=True)]
+                least = min(
+                    least, self._leaf(node["prices"], low, alive, self.window - self.start[[*kinds]].sum(axis=0))
+                )
+                continue
+            halves, paid = self._halves(node, low, alive), (kinds, kinds)
+            if "kind" in node:  # the plan does not use it, or starts it
+                need(whole(node["kind"]) not in kinds, f"node {number} of the proof starts a kind again")
+                paid = (kinds, (*kinds, node["kind"]))
+            todo += [(c, *half, k) for c, half, k in zip(node["children"], halves, paid, strict=True)]
         need(least < math.inf, "the proof leaves no plan at all")
         return max(least * self.tick * (1 - SLACK), 0.0) + self.beside_seconds
 
@@ -183,13 +205,15 @@ class Problem:
             above = alive & (self.big[:, phase] > float(numbers(node["at_seconds"])))
             raised[phase] = max(low[phase], self.big[above, phase].min(initial=np.inf) * (1 - SLACK))
             return [(low, alive & ~above), (raised, alive & above.any())]
+        if "kind" in node:
+            return [(low, alive & (self.kind != node["kind"])), (low, alive)]
         if "rule" in node:
             return [(low, alive & ~np.isin(self.family, side)) for side in self.rules[whole(node["rule"])]]
         family, (fewest, most) = whole(node["family"]), node["pieces"]
         chosen = (self.family == family) & (self.pieces >= fewest) & (self.pieces <= most)
         return [(low, alive & ~chosen), (low, alive & (chosen | (self.table != self.families[family].table)))]
 
-    def _leaf(self, prices: Document, low: Floats, alive: Any) -> float:
+    def _leaf(self, prices: Document, low: Floats, alive: Any, window: Floats) -> float:
         """Return what the cheapest choices cost at the prices of a leaf, in ticks: no plan of them takes less."""
         # Of the average rank, of bytes of the cluster, and of tables' largest pieces on top of what all ranks carry.
         cluster_bytes = np.array([math.fsum(tier) for tier in self.capacity.T])
@@ -212,8 +236,8 @@ class Problem:
             of_cuts = least_of_cuts(points, self.pieces[mine].tolist(), self.columns[family.table])
             found = min(cost + min(above[first:]) for cost, first in zip(of_cuts, self.first[mine], strict=True))
             cheapest[family.table] = min(cheapest[family.table], found)
-        known = self._down(self.weight * np.maximum(low - self.window, 0.0))
-        paid = np.append(charged * np.maximum(self.window, low), memory * cluster_bytes) * (1 + 3 * SLACK)
+        known = self._down(self.weight * np.maximum(low - window, 0.0))
+        paid = np.append(charged * np.maximum(window, low), memory * cluster_bytes) * (1 + 3 * SLACK)
         return sum(cheapest.values()) + sum(known) + sum(self._down(-paid))
 
     def _down(self, seconds: Floats) -> list[int]:

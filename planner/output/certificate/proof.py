@@ -5,15 +5,16 @@ A node is a leaf with prices of the relaxation, or a split with two children: by
 a phase, or by a choice of a table. A child is ``None`` where a table has no choice left there.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cost_models.arrays import Bools
 from planner.options.module_rules import ModuleRule
+from planner.orchestration.family_sets.kind_sets import kind_tree, without_replaced_kinds
 from planner.output.certificate.statement import Axes, digits
-from planner.pricing.price_options import prune, restrict
+from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.boxes import Node, branch
 from planner.solver.bounds.chain import priced_memory
 from planner.solver.bounds.dual import Prices
@@ -24,6 +25,7 @@ JsonNode = dict[str, object]
 
 #: Undecided modules up to this number are split; of more, the bound is one over both their states.
 _MAX_SPLIT_RULES = 3
+_MOST_SETS = 96  # of kinds
 _BELOW = 1 - 1e-11  # prices, so that the rounding of their sums never takes them above what phases are worth
 _CLEARLY = 2.0  # bytes per rank, and times the known plan: excess that is no rounding, and a bound that ends a box
 _MORE = 1 + 1e-9
@@ -79,12 +81,68 @@ def _grow(priced: SolverProblem, wanted: Wanted, keep: Bools, order: list[int], 
         node["children"] = [_grow(priced, wanted, half, order[1:], nodes) for half in halves]
         return number
     some = restrict(priced, keep)
+    usable = drop_unusable(some)
+    if priced.num_kinds and len(np.unique(usable.family_table)) == usable.num_tables:
+        return _grow_kinds(some, without_replaced_kinds(usable), wanted, nodes)
+    return _grow_boxes(some, wanted, nodes)
+
+
+def _grow_boxes(some: SolverProblem, wanted: Wanted, nodes: list[JsonNode]) -> int:
+    """Add the boxes of a problem, and return the first one's number."""
     mode = prune(some)
     if len(np.unique(mode.family_table)) < mode.num_tables:
         mode = some  # what is left of a table fits nowhere, which a bound on its options need not know
     start = len(nodes)
     nodes.extend(_boxes(mode, wanted, start))
     return start
+
+
+def _grow_kinds(some: SolverProblem, usable: SolverProblem, wanted: Wanted, nodes: list[JsonNode]) -> int | None:
+    """Add the nodes that split a problem by kinds, with the boxes of their leaves, and return the first one's number.
+
+    ``usable`` are the families that the splits are chosen for, ``some`` all that there are.
+    """
+    most = int(np.clip(wanted.max_boxes // 2, 1, _MOST_SETS))
+    tree = kind_tree(usable, max_sets=most, known_seconds=wanted.known_seconds, charges_others=False)
+    leaves = sum(node.children is None for node in tree)
+    boxes = replace(wanted, max_boxes=max((wanted.max_boxes - len(tree)) // max(leaves, 1), 1))
+
+    def split(kind: int, without: Callable[[], int | None], with_it: Callable[[], int | None]) -> int:
+        number = len(nodes)
+        node: JsonNode = {"kind": kind}
+        nodes.append(node)
+        node["children"] = [without(), with_it()]
+        return number
+
+    def unplanned(allowed: Bools) -> int | None:
+        """Add the plans of some kinds of which no listed cut fits for a table."""
+        rest = restrict(some, allowed[some.family_kind])
+        return (
+            _grow_boxes(rest, boxes, nodes)
+            if _has_all_tables(rest, np.ones(rest.num_families, dtype=np.bool_))
+            else None
+        )
+
+    def grow(number: int | None, allowed: Bools, required: Bools) -> int | None:
+        if number is None:
+            return unplanned(allowed)
+        one = tree[number].kinds
+        missing = np.flatnonzero(one.required & ~required)
+        if len(missing):  # a table has no other kind
+            kind, without, with_it = int(missing[0]), allowed.copy(), required.copy()
+            without[kind], with_it[kind] = False, True
+            return split(kind, lambda: unplanned(without), lambda: grow(number, allowed, with_it))
+        children = tree[number].children
+        if children is None:
+            start = len(nodes)
+            nodes.extend(_boxes(one.priced, boxes, start))
+            return start
+        kind, without, with_it = tree[number].split, allowed.copy(), required.copy()
+        without[kind], with_it[kind] = False, True
+        first, second = children
+        return split(kind, lambda: grow(first, without, required), lambda: grow(second, allowed, with_it))
+
+    return grow(0, np.ones(some.num_kinds, dtype=np.bool_), np.zeros(some.num_kinds, dtype=np.bool_))
 
 
 def _boxes(mode: SolverProblem, wanted: Wanted, start: int) -> Iterator[JsonNode]:

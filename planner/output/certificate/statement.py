@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
+from planner.options.dominance import dominated_within_kinds, replaced_kinds
 from planner.options.module_rules import ModuleRule
 from planner.output.certificate.check import Problem as Checked
-from planner.pricing.price_options import prune
+from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 
 Document = dict[str, Any]
@@ -73,6 +74,7 @@ def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, 
             "pieces": [int(priced.family_min_pieces[family]), int(priced.family_max_pieces[family])],
             "prices": _block(priced, axes, family, blocks, prices),
             "dominated_by": None,
+            **({"kind": int(priced.family_kind[family])} if priced.num_kinds else {}),
         }
         for family in range(priced.num_families)
     ]
@@ -86,6 +88,7 @@ def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, 
         "phase_weight": priced.phase_weight[axes.phases].tolist(),
         "window_seconds": priced.phase_window_seconds[axes.phases].tolist(),
         "beside_seconds": rest_seconds,
+        "starts": [digits(row) for row in priced.kind_start_seconds[:, axes.phases]] if priced.num_kinds else [],
         "tiers": [names.tiers[tier] for tier in axes.tiers],
         "capacity_bytes": _exact(priced.capacity_bytes[:, axes.tiers]),
         "slowdown": None if np.all(slowdown == 1) else slowdown.tolist(),
@@ -156,14 +159,43 @@ def _pinned(priced: SolverProblem) -> list[list[object]]:
 def _name_dominators(document: Document, priced: SolverProblem) -> None:
     """Say of families that no plan needs which other one replaces them, by the checker's own rule.
 
-    Without it, a bound would have to distinguish families that differ in nothing.
+    Without it, a bound would have to distinguish families that differ in nothing. Where plans pay starts, a family is
+    replaced by one of its own kind, or all families of a kind are replaced by those of another one.
     """
     checked = Checked(document).families
-    is_pruned_in = np.isin(np.arange(priced.num_families), prune(priced).family_source)
+    is_left = np.isin(np.arange(priced.num_families), undominated(priced).family_source)
+    kind, target = priced.family_kind, np.zeros(priced.num_families, dtype=np.int64)
+    if priced.num_kinds:
+        by = replaced_kinds(drop_unusable(priced))
+        target = np.where(by >= 0, by, np.arange(len(by)))[kind]
     first, last = (ends.tolist() for ends in priced.families_of_table)
     for low, high in zip(first, last, strict=True):
-        better = [family for family in range(low, high) if is_pruned_in[family]]
+        better = [family for family in range(low, high) if is_left[family]]
         for family in range(low, high):
-            if not is_pruned_in[family]:
-                found = (one for one in better if checked[one].replaces(checked[family]))
+            if not is_left[family]:
+                found = (
+                    one
+                    for one in better
+                    if (not priced.num_kinds or kind[one] == target[family]) and checked[one].replaces(checked[family])
+                )
                 document["families"][family]["dominated_by"] = next(found, None)
+    if priced.num_kinds:
+        _keep_whole_kinds(document, kind, target, [bool(family.widths) for family in checked])
+
+
+def _keep_whole_kinds(document: Document, kind: Ints, target: Ints, fits: Sequence[bool]) -> None:
+    """Let a kind stay of which a family that fits somewhere has no replacement, since plans may use it."""
+    families = document["families"]
+    for number in np.unique(kind[target != kind]).tolist():
+        mine = np.flatnonzero(kind == number).tolist()
+        if any(fits[family] and families[family]["dominated_by"] is None for family in mine):
+            for family in mine:
+                families[family]["dominated_by"] = None
+
+
+def undominated(priced: SolverProblem) -> SolverProblem:
+    """Return the problem without families that no plan needs, whatever plans start."""
+    if not priced.num_kinds:
+        return prune(priced)
+    usable = drop_unusable(priced)
+    return restrict(usable, ~dominated_within_kinds(usable))

@@ -4,7 +4,7 @@ All other tables stay where they are. A change of the objective is therefore wha
 alone; to move others along can only lower it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,14 @@ from planner.domain.problem.storage import Storage
 from planner.options.module_rules import module_rules
 from planner.orchestration.placement.listed_plan import ListedPlan
 from planner.output.explain.site_choice import PlacedCut, Rest
-from planner.solver.evaluate import objective_seconds, rank_loads, touched_ranks
+from planner.solver.evaluate import (
+    objective_seconds,
+    rank_loads,
+    rank_seconds,
+    start_seconds,
+    touched_ranks,
+    used_kinds,
+)
 from planner.solver.problem import Assignment, Objective, SolverProblem
 
 
@@ -33,6 +40,9 @@ class Alternative:
     #: the phase that lengthens most, with its seconds before and after; ``None`` if none does
     phase: Phase | None
     phase_seconds: tuple[float, float]
+    num_kinds: int  # that the plan would use: sharding types in modules, each with starts of its own; 0 without starts
+    opened_seconds: float  # starts of a kind that the plan does not use now; 0 if it uses all
+    closed_seconds: float  # starts of a kind that the plan would use no more
 
 
 class Alternatives:
@@ -41,8 +51,8 @@ class Alternatives:
     def __init__(self, plan: ListedPlan) -> None:
         self._plan, self._priced = plan, plan.priced
         priced, assignment = plan.priced, plan.assignment
-        self.loads = rank_loads(priced, assignment)
-        self.objective_seconds = objective_seconds(priced, self.loads.seconds)
+        self.seconds = rank_seconds(priced, assignment)  # (R, P)
+        self.objective_seconds = objective_seconds(priced, self.seconds)
         self._table = priced.shape_table[assignment.piece_shape]
         self._touched = touched_ranks(priced, assignment)
         self._rules = module_rules(plan.problem, plan.families).values()
@@ -96,16 +106,29 @@ class Alternatives:
         options = range(int(priced.options_of_family[0][family]), int(priced.options_of_family[1][family]))
         listed = [priced.unit_shape[first[option] : last[option]] for option in options]
         cuts = [shapes for shapes in listed if not _priced_alike(priced, shapes, mine)]
-        best = rest.best_cut(cuts, same_host=bool(priced.family_same_host[family]))
+        joined = replace(rest, seconds=rest.seconds + self._starts_with(family, int(priced.family_table[family])))
+        best = joined.best_cut(cuts, same_host=bool(priced.family_same_host[family]))
         return None if best is None else self._alternative(family, best)
+
+    def _starts_with(self, family: int, table: int) -> Floats:
+        """Return the starts of the kinds in use where a table is of a family, (P,)."""
+        priced = self._priced
+        if not priced.num_kinds:
+            return np.zeros(priced.num_phases)
+        others = priced.shape_family[self._plan.assignment.piece_shape[self._table != table]]
+        used = np.zeros(priced.num_kinds, dtype=np.bool_)
+        used[priced.family_kind[np.append(others, family)]] = True
+        return start_seconds(priced, used)
 
     def _alternative(self, family: int, cut: PlacedCut) -> Alternative:
         """Evaluate the whole plan with a cut: the numbers do not rest on the choice of sites."""
         priced, listed = self._priced, self._plan.families.families[int(self._priced.family_source[family])]
         changed = self._with(int(priced.family_table[family]), cut.shapes, cut.sites)
-        seconds = rank_loads(priced, changed).seconds
+        seconds = rank_seconds(priced, changed)
         objective = objective_seconds(priced, seconds)
-        before, after = _counted(priced, self.loads.seconds), _counted(priced, seconds)
+        before, after = _counted(priced, self.seconds), _counted(priced, seconds)
+        used_before, used_after = used_kinds(priced, self._plan.assignment), used_kinds(priced, changed)
+        weighed = priced.kind_start_seconds @ priced.phase_weight
         longer = np.maximum(after - priced.phase_window_seconds, 0) - np.maximum(
             before - priced.phase_window_seconds, 0
         )
@@ -121,6 +144,9 @@ class Alternatives:
             is_best=cut.is_best,
             phase=Phase(phase) if longer[phase] > 0 else None,
             phase_seconds=(float(before[phase]), float(after[phase])),
+            num_kinds=int(np.count_nonzero(used_after)),
+            opened_seconds=float(weighed @ (used_after & ~used_before)),
+            closed_seconds=float(weighed @ (used_before & ~used_after)),
         )
 
     def _with(self, table: int, shapes: Ints, sites: Ints) -> Assignment:

@@ -35,18 +35,24 @@ class BindingPhase:
 
 
 def binding_phases(
-    priced: SolverProblem, seconds: Floats, evidence: NDArray[np.int8], hint: RelaxationHint | None
+    priced: SolverProblem,
+    seconds: Floats,
+    evidence: NDArray[np.int8],
+    hint: RelaxationHint | None,
+    relaxed_starts: Floats,
 ) -> tuple[BindingPhase, ...]:
     """Return the counted phases that take any time, in their order.
 
     Parameters
     ----------
     seconds
-        Loads of the ranks, shape (R, P).
+        What the ranks take, shape (R, P).
     evidence
         Weakest evidence code of each phase, shape (P,).
     hint
         What the relaxation says, where it was solved.
+    relaxed_starts
+        Starts that it charges besides, shape (P,).
     """
     objective = objective_seconds(priced, seconds)
     rank_time = seconds @ priced.phase_weight
@@ -67,7 +73,9 @@ def binding_phases(
                 exposed_seconds=float(exposed[p]),
                 objective_share=float(exposed[p]) / objective if objective > 0 else 0.0,
                 ranks=tuple(near.tolist()),
-                relaxed_seconds=None if hint is None or of_one_rank else float(hint.slowest_seconds[p]),
+                relaxed_seconds=None
+                if hint is None or of_one_rank
+                else float(hint.slowest_seconds[p] + relaxed_starts[p]),
                 evidence=Evidence(int(evidence[p])),
             )
         )
@@ -77,7 +85,7 @@ def binding_phases(
 def seconds_on_binding_ranks(priced: SolverProblem, assignment: Assignment, seconds: Floats) -> Floats:
     """Return what each table puts on the slowest ranks of the exposed phases, seconds, shape (T,).
 
-    ``seconds`` are the loads of the ranks, shape (R, P). For step_time every phase has its own slowest rank, and
+    ``seconds`` are what the ranks take, shape (R, P). For step_time every phase has its own slowest rank, and
     one that dense compute hides in full weighs nothing; for max_rank_time one rank is the slowest.
     """
     if priced.objective is Objective.MAX_RANK_TIME:

@@ -14,16 +14,19 @@ from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.storage import Storage
 from planner.errors import InvalidProblem
+from planner.orchestration.family_sets.kind_sets import whole_set
 from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.explain.alternatives import Alternative, Alternatives
 from planner.output.explain.bottlenecks import BindingPhase, binding_phases, seconds_on_binding_ranks
 from planner.output.explain.reasons import reason
 from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price, seconds_of_shapes
 from planner.pricing.placed_work import linearise_around
-from planner.pricing.price_options import prune
+from planner.pricing.price_options import drop_unusable, prune
 from planner.pricing.serving import latency_without_shards
+from planner.pricing.starts import starts_of_placement
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import touched_ranks
+from planner.solver.problem import SolverProblem
 from planner.verification.verify import verify
 
 DEFAULT_TABLES = 10
@@ -103,11 +106,13 @@ def explain(
     plan = find_plan(problem, placement, cost_model)
     priced, tier = plan.priced, problem.cluster.device_tier
     found = Alternatives(plan)
-    bound = lower_bound(prune(priced), known_seconds=found.objective_seconds)
+    relaxed = _relaxed(priced)
+    bound = lower_bound(relaxed, known_seconds=found.objective_seconds)
     fixed_seconds = latency_without_shards(problem, found.objective_seconds)
-    phases = binding_phases(priced, found.loads.seconds, _evidence(plan, cost_model), bound.hint)
+    evidence = _evidence(plan, placement, cost_model)
+    phases = binding_phases(priced, found.seconds, evidence, bound.hint, relaxed.charged_seconds)
     weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)
-    weight = seconds_on_binding_ranks(priced, plan.assignment, found.loads.seconds)
+    weight = seconds_on_binding_ranks(priced, plan.assignment, found.seconds)
     heaviest = np.argsort(-weight, kind="stable")[:max_tables].tolist()
     return Explanation(
         objective=problem.objective,
@@ -123,11 +128,25 @@ def explain(
     )
 
 
-def _evidence(plan: ListedPlan, cost_model: CostModel) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+def _relaxed(priced: SolverProblem) -> SolverProblem:
+    """Return what the quick bound is of: all families, and the starts that every plan has."""
+    if not priced.num_kinds:
+        return prune(priced)
+    kinds = whole_set(drop_unusable(priced))
+    return prune(priced) if kinds is None else kinds.priced
+
+
+def _evidence(
+    plan: ListedPlan, placement: Placement, cost_model: CostModel
+) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """Weakest evidence code of each phase of the plan, shape (P,)."""
     shapes = np.unique(plan.assignment.piece_shape)
-    predicted = seconds_of_shapes(plan, shapes, cost_model, plan.problem.cluster.hardware)
-    weakest: np.ndarray[tuple[int], np.dtype[np.int8]] = np.max(predicted.evidence, axis=0, initial=0)
+    hardware = plan.problem.cluster.hardware
+    predicted = seconds_of_shapes(plan, shapes, cost_model, hardware)
+    starts = starts_of_placement(plan.problem, placement, cost_model, hardware)
+    weakest: np.ndarray[tuple[int], np.dtype[np.int8]] = np.maximum(
+        np.max(predicted.evidence, axis=0, initial=0), starts.evidence_by_phase
+    )
     return weakest
 
 
@@ -194,6 +213,8 @@ def _table_document(table: TableReason, fixed_seconds: float, device_tier: Tier)
                 "change_seconds": one.change_seconds,
                 "excess_bytes": one.excess_bytes,
                 "is_best_of_kind": one.is_best,
+                "opened_start_seconds": one.opened_seconds,
+                "closed_start_seconds": one.closed_seconds,
             }
             for one, ranks in table.alternatives
         ],

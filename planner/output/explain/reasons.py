@@ -92,7 +92,27 @@ def _effect(one: Alternative, objective_seconds: float) -> str:
     change = f"{format_seconds(abs(one.change_seconds))} ({_percent(share)})"
     if one.change_seconds < 0:
         return f"save {change}: the plan is not the best one"
-    return f"add {at_most}{change}{_where(one)}"
+    return f"add {at_most}{change}{_where(one)}{_starts(one)}"
+
+
+def _starts(one: Alternative) -> str:
+    """Return what a sharding type more or less would start."""
+    words = []
+    if one.opened_seconds > 0:
+        opened = f"{_ordinal(one.num_kinds)} set of collectives" if one.num_kinds > 1 else "a set of collectives"
+        words.append(f"{one.scheme.label} would open {opened}: +{format_seconds(one.opened_seconds)}")
+    if one.closed_seconds > 0:
+        words.append(f"one set of collectives less would save {format_seconds(one.closed_seconds)}")
+    return "".join(f" ({word})" for word in ("; ".join(words),) if word)
+
+
+def _ordinal(number: int) -> str:
+    """``"a second"``; numbers above nine in digits."""
+    known = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+    if number - 2 < len(known):
+        word = known[number - 2]
+        return f"an {word}" if word == "eighth" else f"a {word}"
+    return f"one more ({number:,} in all)"
 
 
 def _where(one: Alternative) -> str:

@@ -26,6 +26,7 @@ from planner.output.plan_document import (
     ScoreDocument,
     ServingDocument,
     ShardDocument,
+    StartDocument,
     SurrogateDocument,
     TableDocument,
     TerminationDocument,
@@ -184,6 +185,7 @@ def _loads(evaluation: Evaluation) -> LoadsDocument:
     return {
         "ranks": [image_of(RankDocument, load) for load in evaluation.ranks],
         "phases": [image_of(PhaseDocument, load, name=load.phase.label) for load in evaluation.phases],
+        "starts": [image_of(StartDocument, load) for load in evaluation.starts],
         "tiers": [image_of(TierDocument, load, name=load.tier.label) for load in evaluation.tiers],
         "checkpoint": None if evaluation.checkpoint is None else _checkpoint(evaluation.checkpoint),
         "serving": None if evaluation.serving is None else image_of(ServingDocument, evaluation.serving),

@@ -44,7 +44,7 @@ class Relaxation:
     total_bytes: Floats  # (C, M)
     cluster_bytes: Floats  # (M,)
     weight: Floats  # (Q,)
-    window: Floats  # (Q,)
+    window: Floats  # (Q,) hidden; negative where every plan pays starts
     #: (C,) fewest pieces of the choice: to say which cut a bound stands on
     family: Ints
     pieces: Ints
@@ -86,10 +86,10 @@ def _relaxation(priced: SolverProblem, average: Floats) -> Relaxation:
     ranks = np.array([1, priced.ranks_per_host, priced.num_ranks])[priced.family_scope[family]][:, None]
     least = np.min(priced.rank_slowdown, axis=0)  # a piece takes at least so many times its work
     total, big, world = total * ranks * average, big * least, world * least
-    weight, window = priced.phase_weight, priced.phase_window_seconds
+    weight = priced.phase_weight
     if priced.objective is Objective.MAX_RANK_TIME:
         total, big, world = ((each @ weight)[:, None] for each in (total, big, world))
-        weight, window = np.ones(1), np.zeros(1)
+        weight = np.ones(1)
     return Relaxation(
         choice_table=priced.family_table[family],
         num_tables=priced.num_tables,
@@ -99,7 +99,7 @@ def _relaxation(priced: SolverProblem, average: Floats) -> Relaxation:
         total_bytes=total_bytes,
         cluster_bytes=np.sum(priced.capacity_bytes, axis=0),
         weight=weight,
-        window=window,
+        window=priced.window_seconds,
         family=family,
         pieces=pieces,
     )

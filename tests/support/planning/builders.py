@@ -1,6 +1,6 @@
 """Small problems and random priced instances for the planner's tests."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -214,6 +214,18 @@ def random_priced(
         phase_weight=np.ones(num_phases),
         phase_window_seconds=phase_windows,
         family_source=np.arange(len(families)),
+    )
+
+
+def with_kinds(priced: SolverProblem, seed: int, *, scale: float = 3.0) -> SolverProblem:
+    """A random instance whose plans pay starts: the first family of every table is of one kind, and so on."""
+    rng = np.random.default_rng(seed)
+    number = priced.num_families // priced.num_tables
+    return replace(
+        priced,
+        family_kind=np.tile(np.arange(number), priced.num_tables),
+        kind_start_seconds=scale * rng.uniform(0, 1, (number, priced.num_phases)),
+        charged_kinds=np.zeros(number, dtype=np.bool_),
     )
 
 

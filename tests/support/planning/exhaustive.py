@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.solver.evaluate import objective_of, rank_loads, touched_ranks
+from planner.solver.evaluate import objective_of, rank_loads, touched_ranks, used_kinds
 from planner.solver.movement import moved_bytes
 from planner.solver.problem import Assignment, Objective, SolverProblem
 
@@ -88,6 +88,9 @@ def best_assignment(priced: SolverProblem, *, listed: bool = False) -> Assignmen
         if not chosen.shape[1]:
             continue
         loads = sum(one.seconds[c] for one, c in zip(alone, chosen, strict=True))
+        used = np.any([one.kinds[c] for one, c in zip(alone, chosen, strict=True)], axis=0)
+        if priced.num_kinds:
+            loads = loads + (used @ priced.kind_start_seconds)[:, None, :]
         values = _objectives(priced, np.asarray(loads))
         if priced.move is not None:
             values = values + moved * priced.move.seconds_per_byte + np.where(moved > 0, priced.move.any_seconds, 0.0)
@@ -105,7 +108,7 @@ class _OneTable:
         pinned = np.flatnonzero(priced.shape_table[priced.pinned_shape] == table)
         fixed = [(int(priced.pinned_shape[k]), int(priced.pinned_site[k])) for k in pinned]
         self.pieces: list[Pieces] = []
-        seconds, sizes, ranks, moved = [], [], [], []
+        seconds, sizes, ranks, moved, kinds = [], [], [], [], []
         for pieces in [tuple(fixed)] if fixed else placements(priced, table, listed=listed):
             # Which columns a piece has is free, so that those are taken that move least.
             orders = itertools.permutations(pieces) if priced.move is not None and not fixed else (pieces,)
@@ -121,8 +124,9 @@ class _OneTable:
             seconds.append(loads.seconds)
             sizes.append(loads.bytes)
             moved.append(moved_bytes(priced, alone))
+            kinds.append(used_kinds(priced, alone))
             ranks.append(touched.astype(np.int64))
-        self.moved = np.array(moved)
+        self.moved, self.kinds = np.array(moved), np.array(kinds)
         self.seconds, self.bytes, self.ranks = np.array(seconds), np.array(sizes), np.array(ranks)
 
 

@@ -73,6 +73,7 @@ class TorchRec(Runtime):
     host_optimizers = HOST_OPTIMIZERS
     max_key_value_share = MAX_KEY_VALUE_SHARE
     shares_operators = True
+    runs_sharding_types_apart = True
     keeps_caches_apart = True
 
     def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:

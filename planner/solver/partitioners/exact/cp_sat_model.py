@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from cost_models.arrays import Ints
-from planner.solver.evaluate import busy_seconds, rank_loads
+from planner.solver.evaluate import busy_seconds, rank_loads, start_seconds
 from planner.solver.partitioners.exact.columns import Columns, assignment_of, make_columns, values_of
 from planner.solver.partitioners.exact.loads import ColumnLoads, column_loads, columns_on
 from planner.solver.partitioners.exact.rows import make_rows
@@ -69,7 +69,8 @@ def build(priced: SolverProblem, num_ticks: int, bound_seconds: float) -> Model:
             _add(proto, _sum(variables, on_rank, sizes[on_rank, tier]), int(room[rank, tier]), is_equation=False)
     exposed = slowest
     if np.any(ticks.window):
-        exposed = [proto.new_int_var(0, most_ticks, f"e{q}") for q in range(loads.num_phases)]
+        most_exposed = most_ticks + max(0, -int(ticks.window.min()))
+        exposed = [proto.new_int_var(0, most_exposed, f"e{q}") for q in range(loads.num_phases)]
         for z, e, window in zip(slowest, exposed, ticks.window.tolist(), strict=True):  # (c)
             proto.add(e >= z - window)
     if priced.own_step is not None:
@@ -102,7 +103,9 @@ def _keep_own_step(
     """Add the rows of (d): the step as it is, not as any number above it, and what each rank keeps tiers busy."""
     pins = Assignment(piece_shape=priced.pinned_shape.copy(), piece_site=priced.pinned_site.copy())
     pinned = np.floor(rank_loads(priced, pins).seconds / tick_seconds).astype(np.int64)
-    windows = _clipped(np.ceil(own_step.phase_window_seconds / tick_seconds))
+    # A plan that uses fewer kinds than it may has a shorter step, which is checked once it is found.
+    starts = start_seconds(priced, np.isin(np.arange(priced.num_kinds), priced.family_kind)) if priced.num_kinds else 0.0
+    windows = _clipped(np.ceil((own_step.phase_window_seconds - starts) / tick_seconds))
     on_ranks = [columns_on(columns, rank) for rank in range(priced.num_ranks)]
     exposed, most_ticks = [], int(own_step.rest_seconds / tick_seconds)
     rest_ticks = most_ticks
@@ -115,10 +118,11 @@ def _keep_own_step(
             largest = max(largest, int(ticks @ columns.upper[on_rank] + pinned[rank, phase]))
         slowest = proto.new_int_var(0, largest, f"y{phase}")
         proto.add_max_equality(slowest, sums)
-        shown = proto.new_int_var(0, largest, f"x{phase}")
+        most_shown = largest + max(0, -int(windows[phase]))
+        shown = proto.new_int_var(0, most_shown, f"x{phase}")
         proto.add_max_equality(shown, [slowest - int(windows[phase]), 0])
         exposed.append(shown)
-        most_ticks += largest
+        most_ticks += most_shown
     busy = np.minimum(np.ceil(columns.busy_seconds / tick_seconds), most_ticks + 1.0).astype(np.int64)
     pinned_busy = np.minimum(np.ceil(busy_seconds(priced, pins) / tick_seconds), most_ticks + 1.0).astype(np.int64)
     for rank, on_rank in enumerate(on_ranks):
@@ -142,7 +146,7 @@ def _in_ticks(priced: SolverProblem, columns: Columns, loads: ColumnLoads, num_t
 
 
 def _clipped(ticks: NDArray[np.float64]) -> Ints:
-    return np.minimum(ticks, float(_ENDLESS_TICKS)).astype(np.int64)
+    return np.clip(ticks, -float(_ENDLESS_TICKS), float(_ENDLESS_TICKS)).astype(np.int64)
 
 
 def _lost_ticks(priced: SolverProblem, loads: ColumnLoads) -> int:

@@ -17,7 +17,7 @@ class ColumnLoads:
     class_of_rank: Ints  # (R,)
     seconds: Floats  # (classes, C, Q) one piece of each column adds this to each rank that it touches
     pinned_seconds: Floats  # (R, Q)
-    window_seconds: Floats  # (Q,) hidden under dense compute; never with max_rank_time
+    window_seconds: Floats  # (Q,) hidden under dense compute, less starts that every plan pays
     pinned_bytes: Floats  # (R, M)
 
     @property
@@ -32,10 +32,11 @@ def column_loads(priced: SolverProblem, columns: Columns) -> ColumnLoads:
     pins = rank_loads(priced, Assignment(piece_shape=priced.pinned_shape.copy(), piece_site=priced.pinned_site.copy()))
     seconds = columns.seconds * (speeds * priced.phase_weight)[:, None, :]
     pinned = pins.seconds * priced.phase_weight
-    window = priced.phase_window_seconds * priced.phase_weight
+    window = priced.window_seconds
     if priced.objective is Objective.MAX_RANK_TIME:
         seconds, pinned = seconds.sum(axis=2, keepdims=True), pinned.sum(axis=1, keepdims=True)
-        window = np.zeros(1)
+    else:
+        window = window * priced.phase_weight
     return ColumnLoads(
         class_of_rank=class_of_rank.reshape(-1),
         seconds=seconds,

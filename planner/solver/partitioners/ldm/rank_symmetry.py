@@ -97,7 +97,8 @@ def _classes(*marks: NDArray[Any]) -> list[Ints]:
 
 def _importance(priced: SolverProblem, seconds: Floats) -> Floats:
     """Return what a second of each phase counts, shape (P,), given what ranks carry, shape (R, P)."""
-    hidden = seconds.max(axis=0) <= priced.phase_window_seconds
-    counts = np.where(hidden & (priced.objective is Objective.STEP_TIME), _HIDDEN, 1.0)
+    is_step = priced.objective is Objective.STEP_TIME
+    hidden = is_step & (seconds.max(axis=0) <= priced.window_seconds)
+    counts = np.where(hidden, _HIDDEN, 1.0)
     weighted: Floats = priced.phase_weight * counts
     return weighted

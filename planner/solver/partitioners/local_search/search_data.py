@@ -142,10 +142,10 @@ def _data(priced: SolverProblem, items: Items) -> Data:
     by_class = seconds[None, :, :] * slowdown[:, None, :]
     if priced.objective is Objective.MAX_RANK_TIME:
         by_class = (by_class @ priced.phase_weight)[:, :, None]
-        weight, window = np.ones(1), np.zeros(1)
+        weight, window = np.ones(1), priced.window_seconds
     else:
         by_class = by_class[:, :, counted]
-        weight, window = priced.phase_weight[counted], priced.phase_window_seconds[counted]
+        weight, window = priced.phase_weight[counted], priced.window_seconds[counted]
     tiers = _seen_tiers(priced)
     leader = np.array([tables[0] for tables in items.tables])
     allowed = priced.table_rank_allowed[leader]
@@ -201,7 +201,8 @@ def _of_members(items: Items, cost: Floats) -> Floats:
 
 def _seen_phases(priced: SolverProblem) -> Ints:
     """Phases that count and in which anything happens; at least one."""
-    counted = np.flatnonzero((priced.phase_weight > 0) & np.any(priced.shape_seconds > 0, axis=0))
+    happens = np.any(priced.shape_seconds > 0, axis=0) | (priced.charged_seconds > 0)
+    counted = np.flatnonzero((priced.phase_weight > 0) & happens)
     return counted if len(counted) else np.zeros(1, dtype=np.int64)
 
 

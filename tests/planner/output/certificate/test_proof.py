@@ -13,8 +13,8 @@ from planner.pricing.price_options import prune, restrict
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.problem import Objective, SolverProblem
-from tests.support.planning.builders import best_assignment, brute_force, random_priced
-from tests.support.planning.certificates import certified, some_plan, with_rules
+from tests.support.planning.builders import best_assignment, brute_force, random_priced, with_kinds
+from tests.support.planning.certificates import certified, resealed, some_plan, with_rules
 from tests.support.thorough import thorough
 
 ROUNDING = 1 + 1e-11  # prices are stated with twelve digits
@@ -57,6 +57,58 @@ def test_no_plan_beats_what_is_certified(priced: SolverProblem, max_boxes: int) 
     if plan is not None and violations(prune(priced), plan) == []:
         weaker = certified(prune(priced), plan, max_boxes=max_boxes)["claim"]
         assert weaker["bound_seconds"] <= optimum <= weaker["objective_seconds"] * ROUNDING
+
+
+@SETTINGS
+@given(instances(), st.integers(0, 2**31), st.sampled_from((1, 8, 60)), st.sampled_from((0.1, 3.0, 30.0)))
+def test_no_plan_with_starts_beats_what_is_certified(
+    priced: SolverProblem, seed: int, max_boxes: int, scale: float
+) -> None:
+    """The best plan over all sets of kinds, found by trying all plans."""
+    priced = with_kinds(priced, seed, scale=scale)
+    best = best_assignment(priced)
+    assume(best is not None)
+    assert best is not None
+    certificate = certified(priced, best, max_boxes=max_boxes)
+    claim, optimum = certificate["claim"], objective_of(priced, best)
+    assert claim["objective_seconds"] == pytest.approx(optimum, rel=1e-9)
+    assert claim["bound_seconds"] <= optimum * ROUNDING
+    assert check_certificate.check(certificate)
+
+
+def test_starts_that_every_plan_pays_are_proven() -> None:
+    """Splits by kinds charge them: without such splits a bound is one on loads alone."""
+    gained = 0
+    for seed in range(6):
+        priced = with_kinds(random_priced(seed, num_tables=3), seed, scale=20.0)
+        best = best_assignment(priced)
+        assert best is not None
+        few, many = (certified(priced, best, max_boxes=boxes)["claim"]["bound_seconds"] for boxes in (1, 60))
+        assert many <= objective_of(priced, best) * ROUNDING
+        gained += many > 1.5 * few
+    assert gained >= 5
+
+
+@pytest.mark.parametrize("forged", ["starts", "twice", "left-out", "kind"])
+def test_forged_starts_are_rejected(forged: str) -> None:
+    priced = with_kinds(random_priced(1, num_tables=3), 1, scale=20.0)
+    best = best_assignment(priced)
+    assert best is not None
+    certificate = certified(priced, best, max_boxes=60)
+    stated, nodes = certificate["problem"], certificate["proof"]["nodes"]
+    if forged == "starts":
+        stated["starts"][0][0] = -1.0
+    if forged == "kind":
+        stated["families"][0]["kind"] = len(stated["starts"])
+    if forged == "twice":  # the root's kind again on the side that paid it
+        [split] = [node for node in nodes[:1] if "kind" in node]
+        nodes.append({"kind": split["kind"], "children": [None, split["children"][1]]})
+        split["children"][1] = len(nodes) - 1
+    if forged == "left-out":
+        node = next(node for node in nodes if "kind" in node and None not in node["children"])
+        node["children"][0] = None
+    with pytest.raises(ValueError, match=r"negative|kind|missing"):
+        check_certificate.check(resealed(certificate))
 
 
 @thorough

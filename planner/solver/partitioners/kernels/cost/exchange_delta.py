@@ -113,7 +113,7 @@ def is_hopeless(data: Data, state: State, least: float, bar: float) -> bool:
     for q in range(state.tau.shape[0]):
         if total > bar:
             return True
-        if data.window[q] == 0:
+        if data.window[q] <= 0:
             total += growth_of_phase(data, state, q, state.gained[0, q], state.gained[1, q]) - state.gained[2, q]
     return total > bar
 

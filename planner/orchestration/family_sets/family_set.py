@@ -1,0 +1,93 @@
+"""Families that one plan may hold together, while they are searched: the best plan so far, and a bound."""
+
+import functools
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.orchestration.finish_plan import SolveContext
+from planner.orchestration.incumbents import IncumbentReporter
+from planner.orchestration.previous_plan import warm_start_from, with_home_sites
+from planner.solver.bounds.chain import Bound
+from planner.solver.evaluate import objective_of
+from planner.solver.movement import moved_bytes
+from planner.solver.partitioners.base import OnIncumbent, SearchOptions
+from planner.solver.partitioners.greedy import Greedy
+from planner.solver.partitioners.resume import resume
+from planner.solver.partitioners.valid_start import within_move_budget
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
+
+#: Part of the time limit that a reproducible solve spends on the first plan at most, counted in work.
+_FIRST = 0.1
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class FamilySet:
+    """A problem restricted to some families: a mode, or a set of kinds of one."""
+
+    priced: SolverProblem
+    outcome: Outcome  # the best so far
+    bound: Bound
+
+    @property
+    def seconds(self) -> float:
+        """What searches minimise, of the best plan; infinite before there is one."""
+        if self.outcome.assignment is None:
+            return float("inf")
+        return objective_of(self.priced, self.outcome.assignment)
+
+    @property
+    def moved_bytes(self) -> float:
+        """Bytes that the best plan moves; infinite before there is one."""
+        return np.inf if self.outcome.assignment is None else moved_bytes(self.priced, self.outcome.assignment)
+
+    def better(self, found: Outcome) -> Outcome:
+        """Keep the plan so far where a search has none or a worse one; an equal one was found when the first was."""
+        if found.assignment is not None and not within_move_budget(self.priced, found.assignment):
+            found = replace(found, assignment=None, reason=Reason.NO_SOLUTION_FOUND)
+        if found.assignment is None and self.outcome.assignment is not None:
+            return replace(self.outcome, limit=found.limit)
+        if found.assignment is not None and objective_of(self.priced, found.assignment) >= self.seconds:
+            return replace(found, found_at_seconds=self.outcome.found_at_seconds)
+        return found
+
+
+def least_seconds(family_sets: list[FamilySet]) -> float:
+    """Return the objective of the best plan of some sets; infinite where there is none."""
+    return min((family_set.seconds for family_set in family_sets), default=np.inf)
+
+
+def first_plan(context: SolveContext, priced: SolverProblem, reporter: IncumbentReporter) -> FamilySet:
+    """Construct a plan of a set before anything that takes time: from the plan that runs already, where one does."""
+    limits = replace(context.limits, work_limit_seconds=_FIRST * context.limits.work_seconds)
+    report: OnIncumbent | None = functools.partial(reporter.report, priced)
+    outcome = None
+    if context.previous_state is not None:
+        if context.previous_state.seconds is None:
+            report = None  # what moving costs is not known yet
+        priced, before = at_home(context, priced)
+        outcome = resume(priced, before, limits, on_incumbent=report)
+    if outcome is None or outcome.assignment is None:
+        outcome = Greedy(first_of_few=True).solve(priced, limits, SearchOptions(on_incumbent=report))
+    return FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
+
+
+def at_home(context: SolveContext, priced: SolverProblem) -> tuple[SolverProblem, Assignment]:
+    """Return a problem that knows where the tables of the previous plan are, and what it has of that plan."""
+    assert context.previous_state is not None
+    before = warm_start_from(priced, context.previous_state)
+    return with_home_sites(priced, before), before
+
+
+def transferred(assignment: Assignment, one: SolverProblem, other: SolverProblem) -> Assignment | None:
+    """Return an assignment of one restriction of a problem as another one has it; ``None`` where that lacks a piece."""
+    widest = int(max(one.shape_columns.max(), other.shape_columns.max())) + 1
+    keys, wanted = (
+        problem.family_source[problem.shape_family] * widest + problem.shape_columns for problem in (other, one)
+    )
+    order = np.argsort(keys)
+    wanted = wanted[assignment.piece_shape]
+    place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+    if not np.array_equal(keys[place], wanted):
+        return None
+    return Assignment(piece_shape=place, piece_site=assignment.piece_site.copy())

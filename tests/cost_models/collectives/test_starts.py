@@ -1,0 +1,173 @@
+"""What kinds of sharding start, as TorchRec runs them, and what each start takes by the numbers of hardware."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from cost_models.collectives.collectives import Network
+from cost_models.collectives.starts import (
+    AnalyticStarts,
+    Collective,
+    Kind,
+    Start,
+    collectives_of,
+    kind_starts,
+    launches_of,
+    start_seconds,
+    starts_in_ranks,
+)
+from cost_models.hardware.hardware import Curve, Hardware, Quantity
+from cost_models.hardware.profiles_loader import load_profile
+from cost_models.vocabulary import NUM_PHASES, Evidence, Phase, Scheme
+
+MICRO = 1e-6
+
+
+def hardware(curves: dict[str, Curve] | None = None, **seconds: float) -> Hardware:
+    numbers = {
+        name: Quantity(value=value, unit="seconds", evidence=Evidence.GIVEN, source="a test")
+        for name, value in seconds.items()
+    }
+    return Hardware(profile="test", family="gpu", ranks_per_host=8, numbers=numbers, intra_host_curves=curves or {})
+
+
+def network(hosts: int = 1, ranks: int = 8, **seconds: float) -> Network:
+    return Network(hardware=hardware(**seconds), num_ranks=hosts * ranks, ranks_per_host=ranks)
+
+
+def kind(scheme: Scheme, *, pooled: bool = True, weighted: bool = False, pipelined: bool = True) -> Kind:
+    return Kind(scheme=scheme, is_pooled=pooled, is_weighted=weighted, is_pipelined=pipelined)
+
+
+def counted(one: Kind, where: Network) -> Counter[tuple[str, str, str]]:
+    return Counter((found.phase.label, found.operation, found.group) for found in collectives_of(one, where))
+
+
+IDS = {("input_comm", "all_to_all", "all"): 2}
+BOTH_WAYS = {("forward_comm", "all_to_all", "all"): 1, ("backward_comm", "all_to_all", "all"): 1}
+RING = {("forward_comm", "reduce_scatter", "all"): 1, ("backward_comm", "all_gather", "all"): 1}
+INSIDE = {("forward_comm", "reduce_scatter", "host"): 1, ("backward_comm", "all_gather", "host"): 1}
+ACROSS = {("forward_comm", "all_to_all", "across"): 1, ("backward_comm", "all_to_all", "across"): 1}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "hosts", "expected"),
+    [
+        (Scheme.TABLE_WISE, 1, IDS | BOTH_WAYS),
+        (Scheme.COLUMN_WISE, 2, IDS | BOTH_WAYS),
+        (Scheme.TABLE_COLUMN_WISE, 2, IDS | BOTH_WAYS),
+        (Scheme.ROW_WISE, 2, IDS | RING),
+        (Scheme.TABLE_ROW_WISE, 1, IDS | INSIDE),
+        (Scheme.TABLE_ROW_WISE, 2, IDS | INSIDE | ACROSS),
+        (Scheme.GRID_SHARD, 2, IDS | INSIDE | ACROSS),
+        (Scheme.DATA_PARALLEL, 2, {("backward_comm", "all_reduce", "all"): 1}),
+    ],
+)
+def test_collectives_of_a_kind(scheme: Scheme, hosts: int, expected: dict[tuple[str, str, str], int]) -> None:
+    assert counted(kind(scheme), network(hosts)) == Counter(expected)
+
+
+def test_every_scheme_starts_something() -> None:
+    assert all(counted(kind(scheme), network(2)) for scheme in Scheme)
+
+
+def test_one_rank_starts_no_collective_and_one_rank_per_host_none_inside() -> None:
+    assert not any(counted(kind(scheme), network(1, 1)) for scheme in Scheme)
+    assert counted(kind(Scheme.TABLE_ROW_WISE), network(4, 1)) == Counter(IDS | ACROSS)
+
+
+def test_weights_and_unfused_sizes_are_exchanges_of_their_own() -> None:
+    more = counted(kind(Scheme.TABLE_WISE, weighted=True, pipelined=False), network())
+    assert more["input_comm", "all_to_all", "all"] == 4
+    copied = counted(kind(Scheme.DATA_PARALLEL, weighted=True, pipelined=False), network())
+    assert set(copied) == {("backward_comm", "all_reduce", "all")}
+
+
+def test_rows_of_a_sequence_are_never_added_up() -> None:
+    assert counted(kind(Scheme.ROW_WISE, pooled=False), network()) == Counter(IDS | BOTH_WAYS)
+
+
+def test_launches_follow_what_a_kind_does() -> None:
+    whole, cut, copied = (
+        Counter(dict(launches_of(kind(one)))) for one in (Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.DATA_PARALLEL)
+    )
+    assert sum(whole.values()) == 14
+    assert cut - whole == Counter({Phase.INPUT_COMM: 2})
+    assert set(copied) == {Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE}
+    assert all(copied[phase] == whole[phase] for phase in copied)
+
+
+def test_a_start_inside_a_host_is_read_off_the_curve() -> None:
+    """Of 2 us at 1 MiB, half is bytes: 8 GiB reach a bus bandwidth of 1 TiB/s, of which 7/8 leave a rank."""
+    mebi = 2.0**20
+    curve = Curve(
+        message_bytes=(mebi, 8192 * mebi),
+        bus_bytes_per_second=(mebi / (2 * MICRO), mebi / MICRO),
+        num_ranks=8,
+        evidence=Evidence.MEASURED,
+        source="a test",
+    )
+    curves = {"alltoall": curve, "all_reduce": curve}
+    where = Network(hardware=hardware(curves, intra_host_latency_seconds=9.0), num_ranks=8, ranks_per_host=8)
+    assert start_seconds(where, "all_to_all", "all") == Start(
+        seconds=pytest.approx(7 / 8 * MICRO), evidence=Evidence.MEASURED
+    )
+    assert start_seconds(where, "all_reduce", "all").seconds == pytest.approx(2 * 7 / 8 * MICRO)
+    four = Network(hardware=where.hardware, num_ranks=4, ranks_per_host=4)
+    assert start_seconds(four, "all_to_all", "all").evidence is Evidence.ESTIMATED
+    assert start_seconds(where, "all_gather", "all").seconds == 9.0, "without a curve the latency counts"
+
+
+def test_a_start_over_hosts_is_the_longer_one() -> None:
+    numbers = {"intra_host_latency_seconds": 10 * MICRO, "inter_host_latency_seconds": 30 * MICRO}
+    assert start_seconds(network(2, **numbers), "all_to_all", "all").seconds == 30 * MICRO
+    assert start_seconds(network(2, **numbers), "all_reduce", "all").seconds == 60 * MICRO
+    assert start_seconds(network(2, **numbers), "reduce_scatter", "host").seconds == 10 * MICRO
+    numbers["inter_host_latency_seconds"] = MICRO
+    assert start_seconds(network(2, **numbers), "all_to_all", "all").seconds == 10 * MICRO
+    assert start_seconds(network(2, **numbers), "all_to_all", "across").seconds == MICRO
+
+
+def test_numbers_that_hardware_lacks_add_nothing() -> None:
+    found = kind_starts([kind(scheme) for scheme in Scheme], AnalyticStarts(), network(2))
+    assert not found.seconds.any()
+    assert np.all(found.evidence == Evidence.MEASURED)
+
+
+def test_seconds_add_up_by_phase_with_the_weakest_evidence() -> None:
+    where = network(1, intra_host_latency_seconds=10 * MICRO, kernel_launch_seconds=2 * MICRO)
+    found = kind_starts([kind(Scheme.ROW_WISE), kind(Scheme.DATA_PARALLEL)], AnalyticStarts(), where)
+    expected = np.zeros((2, NUM_PHASES))
+    expected[0, [Phase.INPUT_COMM, Phase.FORWARD_COMPUTE, Phase.FORWARD_COMM]] = 28, 4, 12
+    expected[0, [Phase.BACKWARD_COMM, Phase.BACKWARD_COMPUTE]] = 10, 18
+    expected[1, [Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMM, Phase.BACKWARD_COMPUTE]] = 4, 20, 18
+    np.testing.assert_allclose(found.seconds, expected * MICRO)
+    assert np.array_equal(found.evidence == Evidence.GIVEN, expected > 0)
+
+
+def test_a_second_kind_costs_what_was_measured_on_one_host() -> None:
+    """Of 70 to 90 us per kind on eight H100s about half are starts of collectives, the others launches."""
+    profile = load_profile("dgx-h100-80g")
+    where = Network(hardware=profile, num_ranks=8, ranks_per_host=8)
+    [whole, rows] = kind_starts([kind(Scheme.TABLE_WISE), kind(Scheme.ROW_WISE)], AnalyticStarts(), where).seconds.sum(
+        axis=1
+    )
+    launches = 0.0 if profile.has("kernel_launch_seconds") else 2.5 * MICRO
+    assert 60 * MICRO < whole + 14 * launches < 90 * MICRO
+    assert whole < rows < 95 * MICRO
+
+
+class _Once(AnalyticStarts):
+    """All all-to-alls are in the seconds of ranks already."""
+
+    def is_priced_once(self, collective: Collective, network: Network) -> bool:
+        return collective.operation == "all_to_all"
+
+
+def test_ranks_hold_one_start_of_what_is_priced_in_them() -> None:
+    where = network(1, intra_host_latency_seconds=10 * MICRO)
+    kinds = [kind(Scheme.TABLE_WISE), kind(Scheme.COLUMN_WISE), kind(Scheme.ROW_WISE)]
+    held = starts_in_ranks(kinds, _Once(), where)
+    assert held[[Phase.INPUT_COMM, Phase.FORWARD_COMM, Phase.BACKWARD_COMM]] == pytest.approx([10 * MICRO] * 3)
+    assert not starts_in_ranks(kinds, AnalyticStarts(), where).any()

@@ -1,0 +1,139 @@
+"""Whole solves of tiny problems with starts: the best plan over all kinds is found, and no bound exceeds it."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from cost_models.vocabulary import Scheme
+from planner.domain.plan.movement import PreviousPlan
+from planner.domain.problem.problem import Dense, Problem
+from planner.options.compatible_families import compatible_family_sets
+from planner.options.enumerate import enumerate_families
+from planner.pipeline import plan
+from planner.pricing.price_options import price, restrict
+from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.portfolio import Portfolio
+from planner.verification.evaluate_placement import score
+from tests.support.planning.builders import ROOFLINE, brute_force, make_cluster, make_problem, make_table
+from tests.support.thorough import THOROUGH
+
+MICRO = 1e-6
+LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.5, relative_gap=0.0)
+
+
+def tiny(seed: int, **changes: object) -> Problem:
+    """Two or three tables on a host of three ranks, or on two of two, with starts from none to most of a step."""
+    latency = (1, 5, 20)[seed % 3] * MICRO
+    hosts, ranks = ((1, 3), (2, 2))[seed % 2]
+    rows, pooling = (500 + 701 * seed % 4001, 900 + 1301 * seed % 3001, 40), ("sum", "mean", "sum")
+    tables = [
+        make_table(
+            f"t{index}",
+            rows[index],
+            (32, 64, 16)[(seed + index) % 3],
+            pooling_factor=(2.0, 20.0, 5.0)[(seed // 2 + index) % 3],
+            pooling=pooling[(seed + index) % 3],
+            module_path="ab"[(seed // 4 * index) % 2],
+        )
+        for index in range(2 + (seed % 2 == 0))
+    ]
+    cluster = make_cluster(hosts, ranks, intra_host_latency_seconds=latency, inter_host_latency_seconds=2 * latency)
+    settings = {
+        "objective": ("step_time", "max_rank_time")[seed // 3 % 2],
+        "pipeline": ("none", "train_sparse_dist")[seed // 2 % 2],
+        "dense": Dense(forward_seconds=(None, 10 * MICRO)[seed // 3 % 2]),
+        "batch_size_per_rank": 512,
+    }
+    return make_problem(*tables, cluster=cluster, **(settings | changes))
+
+
+def optimum(problem: Problem) -> float:
+    """The best objective, by trying all plans of every mode."""
+    families = enumerate_families(problem)
+    priced = price(problem, families, ROOFLINE)
+    assert priced.num_kinds > 0
+    found = [brute_force(restrict(priced, mask)) for mask in compatible_family_sets(problem, families).masks]
+    return min(one for one in found if one is not None)
+
+
+@pytest.mark.parametrize("seed", range(36 if THOROUGH else 4))
+def test_the_best_plan_over_all_kinds_is_found(seed: int) -> None:
+    problem = tiny(seed)
+    best, found = optimum(problem), plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS)
+    assert found.plan is not None
+    assert found.plan.evaluation.objective_seconds == pytest.approx(best, rel=1e-6)
+    assert found.lower_bound_seconds <= best * (1 + 1e-9)
+    assert found.lower_bound_seconds >= 0.8 * best
+
+
+@pytest.mark.parametrize("seed", range(12 if THOROUGH else 2))
+def test_no_plan_that_is_streamed_beats_a_bound(seed: int) -> None:
+    problem, seen = tiny(seed), []
+    best = optimum(problem)
+    plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS, on_result=seen.append)
+    assert seen
+    for one in seen:
+        assert one.lower_bound_seconds <= best * (1 + 1e-9) <= one.plan.evaluation.objective_seconds * (1 + 2e-9)
+
+
+@pytest.mark.parametrize("seed", range(8 if THOROUGH else 2))
+def test_plans_repeat(seed: int) -> None:
+    problem = tiny(seed)
+    one, other = (plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS) for _ in range(2))
+    assert one.plan is not None
+    assert other.plan is not None
+    assert one.plan.placement == other.plan.placement
+    assert one.lower_bound_seconds == other.lower_bound_seconds
+
+
+def test_a_kind_is_opened_only_where_it_pays() -> None:
+    """Sixteen like tables on eight ranks and one long one, which rows over all ranks would balance."""
+
+    def schemes(latency: float) -> set[Scheme]:
+        tables = [make_table(f"t{i}", 20_000, 64, pooling_factor=10.0, module_path="a") for i in range(16)]
+        tables.append(make_table("long", 60_000, 64, pooling_factor=60.0, module_path="a"))
+        cluster = make_cluster(1, 8, intra_host_latency_seconds=latency)
+        problem = make_problem(*tables, cluster=cluster, batch_size_per_rank=1024, pipeline="train_sparse_dist")
+        found = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS)
+        assert found.plan is not None
+        return {one.sharding_type for one in found.plan.placement.tables}
+
+    assert len(schemes(1e-9)) > 1
+    assert len(schemes(1e-3)) == 1
+
+
+@pytest.mark.parametrize("seed", range(12 if THOROUGH else 2))
+@pytest.mark.parametrize("is_counted", [True, False])
+def test_a_replan_is_never_worse_than_staying(seed: int, is_counted: bool) -> None:
+    """From a plan that was made with other starts; also where the first plan paid none."""
+    before = tiny(seed, counts_starts=is_counted)
+    first = plan(before, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS).plan
+    assert first is not None
+    slower = make_cluster(
+        before.cluster.num_hosts,
+        before.cluster.ranks_per_host,
+        intra_host_latency_seconds=40 * MICRO,
+        inter_host_latency_seconds=50 * MICRO,
+    )
+    problem = replace(before, cluster=slower, counts_starts=True)
+    for gain, steps, most in itertools.product((0.0, 0.05), (10, 10**6), (None, 0)):
+        previous = PreviousPlan(
+            placement=first.placement, digest="d", remaining_steps=steps, min_relative_gain=gain, max_moved_bytes=most
+        )
+        seen = []
+        found = plan(
+            problem,
+            cost_model=ROOFLINE,
+            partitioner=Portfolio(),
+            limits=replace(LIMITS, work_limit_seconds=0.1),
+            previous=previous,
+            on_result=seen.append,
+        )
+        staying = score(problem, first.placement, ROOFLINE).objective_seconds
+        assert found.plan is not None
+        moved = found.plan.movement
+        assert moved is not None
+        assert moved.previous_seconds == pytest.approx(staying, rel=1e-12)
+        assert found.plan.evaluation.objective_seconds + moved.charged_seconds <= staying * (1 + 1e-9)
+        assert most is None or moved.moved_bytes == 0

@@ -52,10 +52,6 @@ BUCKETED: Mapping[Phase, int] = MappingProxyType({Phase.INPUT_COMM: 2})
 #: Phases in which a kind that sends no rows launches kernels.
 _LOCAL_PHASES = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
 LAUNCH_SECONDS = "kernel_launch_seconds"
-_INSIDE_SECONDS, _ACROSS_SECONDS = "intra_host_latency_seconds", "inter_host_latency_seconds"
-
-_CURVES = {"all_to_all": "alltoall"}  # the profile's name of a curve; the others have the operation's
-_ROUNDS = {"all_reduce": 2}  # a reduce-scatter and an all-gather
 
 
 class Kind(NamedTuple):
@@ -125,7 +121,8 @@ class AnalyticStarts:
 
     def start(self, collective: Collective, network: Network) -> Start:
         """Return the profile's start."""
-        return start_seconds(network, collective.operation, collective.group)
+        found = network.start_seconds(collective.operation, collective.group)
+        return Start(seconds=found.value, evidence=found.evidence)
 
     def is_priced_once(self, collective: Collective, network: Network) -> bool:
         """Analytic seconds are those of bytes alone."""
@@ -205,38 +202,3 @@ def launches_of(kind: Kind) -> Iterator[tuple[Phase, int]]:
         if sends or phase in _LOCAL_PHASES:
             yield phase, number + (BUCKETED.get(phase, 0) if kind.scheme.facts.cuts_rows else 0)
 
-
-def start_seconds(network: Network, operation: str, group: Group) -> Start:
-    """Return what a collective takes before its first byte moves.
-
-    Inside a host it is read off the curve of the collective: the time of its smallest message less what its bytes
-    take at the fastest rate of the curve; without a curve it is ``intra_host_latency_seconds``. Over several hosts it
-    is ``inter_host_latency_seconds`` if that is longer. An all-reduce pays a latency twice. A number that the hardware
-    lacks adds nothing.
-    """
-    inside, across = NO_START, NO_START
-    if group != "across" and network.ranks_per_host > 1:
-        inside = _inside(network, operation)
-    if group != "host" and network.num_hosts > 1:
-        across = _latency(network.hardware, _ACROSS_SECONDS, operation)
-    return max(inside, across, key=lambda start: start.seconds)
-
-
-def _inside(network: Network, operation: str) -> Start:
-    curve = network.hardware.intra_host_curves.get(_CURVES.get(operation, operation))
-    if curve is None:
-        return _latency(network.hardware, _INSIDE_SECONDS, operation)
-    sizes = np.asarray(curve.message_bytes)
-    times = np.maximum.accumulate(sizes / np.asarray(curve.bus_bytes_per_second))
-    beyond = float(times[0] - sizes[0] / np.max(sizes / times))
-    # Bus bandwidth counts the bytes that leave a rank.
-    leaves = _ROUNDS.get(operation, 1) * (curve.num_ranks - 1) / curve.num_ranks
-    evidence = curve.evidence if curve.num_ranks == network.ranks_per_host else Evidence.ESTIMATED
-    return Start(seconds=beyond * leaves, evidence=evidence)
-
-
-def _latency(hardware: Hardware, name: str, operation: str) -> Start:
-    if not hardware.has(name):
-        return NO_START
-    found = hardware.quantity(name, needed_for="the start of a collective")
-    return Start(seconds=_ROUNDS.get(operation, 1) * found.value, evidence=found.evidence)

@@ -9,6 +9,7 @@ from tests.support.oracle.memory import Lines, rank_lines, reserved
 from tests.support.oracle.seconds.checkpoints import Checkpoints
 from tests.support.oracle.seconds.exchange import exchange_seconds
 from tests.support.oracle.seconds.roofline import lookup_seconds, request_seconds
+from tests.support.oracle.seconds.starts import starts_of_plan
 from tests.support.oracle.seconds.torchrec import torchrec_bytes, torchrec_seconds
 from tests.support.oracle.shards import FETCHES_AHEAD, Job, Shard, shards_of
 from tests.support.oracle.tiers import Moved, add_shard
@@ -71,6 +72,10 @@ def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
         if model == "serving" and any(of_rank.values()):
             for phase in ("input_comm", "forward_comm"):
                 of_rank[phase] += job.machine.numbers["host_link_message_seconds"]
+    starts = starts_of_plan(job, model, plan)
+    for of_rank in seconds:
+        for phase, value in starts.items():
+            of_rank[phase] += value
     lookups, id_bytes = [0.0] * job.machine.world, [0.0] * job.machine.world
     tiers: list[dict[str, Moved]] = [{} for _ in seconds]
     for shard in working:

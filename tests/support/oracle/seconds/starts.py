@@ -1,0 +1,63 @@
+"""What a plan starts once per step, by docs/cost-models.md#starts: one set of collectives and kernels per kind."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from tests.support.oracle.shards import ROW_CUTS, Job, Table
+
+_HOST_CUTS = ("table_row_wise", "grid_shard")
+_RUNTIMES = ("torchrec", "torcheasyrec")
+_NO_STARTS = ("torchrec", "serving")
+
+
+def starts_of_plan(job: Job, model: str, plan: dict[str, Any]) -> Counter[str]:
+    """Return the seconds by phase that every rank has in addition to its shards."""
+    found: Counter[str] = Counter()
+    if model in _NO_STARTS or job.runtime not in _RUNTIMES or job.spec.get("count_starts") is False:
+        return found
+    tables = {one["name"]: Table.of(index, one) for index, one in enumerate(job.model["tables"])}
+    modules = {(table.module_path, table.is_pooled) for table in tables.values()}
+    for module in sorted(modules):
+        members = [table for table in tables.values() if (table.module_path, table.is_pooled) == module]
+        names = {table.name for table in members}
+        is_weighted = any(table.is_weighted for table in members)
+        for scheme in {placed["sharding_type"] for placed in plan["tables"] if placed["name"] in names}:
+            for phase, operation, group in _collectives(job, scheme, module[1], is_weighted):
+                found[phase] += job.machine.start(operation, group)
+            for phase, number in _launches(scheme).items():
+                found[phase] += number * job.machine.numbers.get("kernel_launch_seconds", 0.0)
+    return found
+
+
+def _collectives(job: Job, scheme: str, is_pooled: bool, is_weighted: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield phase, operation and group of what a kind starts."""
+    machine = job.machine
+    if machine.world == 1:
+        return
+    if scheme == "data_parallel":
+        yield "backward_comm", "all_reduce", "all"
+        return
+    for _ in range(2 + int(is_weighted) + int(job.pipeline == "none")):
+        yield "input_comm", "all_to_all", "all"
+    if not is_pooled or scheme not in ROW_CUTS:
+        yield "forward_comm", "all_to_all", "all"
+        yield "backward_comm", "all_to_all", "all"
+    elif scheme not in _HOST_CUTS:
+        yield "forward_comm", "reduce_scatter", "all"
+        yield "backward_comm", "all_gather", "all"
+    else:
+        if machine.per_host > 1:
+            yield "forward_comm", "reduce_scatter", "host"
+            yield "backward_comm", "all_gather", "host"
+        if machine.hosts > 1:
+            yield "forward_comm", "all_to_all", "across"
+            yield "backward_comm", "all_to_all", "across"
+
+
+def _launches(scheme: str) -> dict[str, int]:
+    """Return kernels by phase."""
+    compute = {"forward_compute": 2, "backward_compute": 9}
+    if scheme == "data_parallel":
+        return compute
+    return compute | {"input_comm": 4 if scheme in ROW_CUTS else 2, "forward_comm": 1}

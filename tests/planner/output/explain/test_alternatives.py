@@ -62,10 +62,13 @@ def brute(plan: ListedPlan, table: int) -> float:
 
 @pytest.mark.parametrize("objective", ["step_time", "max_rank_time"])
 @pytest.mark.parametrize("room", [1.2, 4.0])
-def test_the_next_best_is_the_best_of_all_listed_cuts(objective: str, room: float) -> None:
+@pytest.mark.parametrize("latency", [0.0, 20e-6])
+def test_the_next_best_is_the_best_of_all_listed_cuts(objective: str, room: float, latency: float) -> None:
+    """Starts of sharding types that a cut would open or close are in what it costs."""
     problem = three_tables(objective=objective)
     total = sum(table.weight_bytes for table in problem.tables)
-    cluster = make_cluster(2, 2, hbm_bytes=room * total / 4 + 4e6)
+    latencies = {"intra_host_latency_seconds": latency, "inter_host_latency_seconds": 2 * latency}
+    cluster = make_cluster(2, 2, hbm_bytes=room * total / 4 + 4e6, **latencies)
     plan = listed(replace(problem, cluster=cluster))
     found = Alternatives(plan)
     for table in range(3):
@@ -75,6 +78,7 @@ def test_the_next_best_is_the_best_of_all_listed_cuts(objective: str, room: floa
         best = brute(plan, table)
         assert min((one.objective_seconds for one in fitting), default=np.inf) == pytest.approx(best)
         for one in reported:
+            assert (one.opened_seconds > 0 or one.num_kinds > 0) is (latency > 0)
             assert one.change_seconds == one.objective_seconds - found.objective_seconds
             assert one.objective_seconds == objective_of(plan.priced, one.assignment)
             assert bool(violations(plan.priced, one.assignment)) == (one.excess_bytes > 0)
@@ -92,7 +96,7 @@ def test_the_phase_that_lengthens_most_is_named() -> None:
     found = Alternatives(plan)
     whole = of_scheme(found.of_table(0), Scheme.TABLE_WISE)
     assert whole.phase is not None
-    longer = np.max(rank_loads(plan.priced, whole.assignment).seconds, axis=0) - np.max(found.loads.seconds, axis=0)
+    longer = np.max(rank_loads(plan.priced, whole.assignment).seconds, axis=0) - np.max(found.seconds, axis=0)
     assert whole.phase == np.argmax(longer * plan.priced.phase_weight)
     assert whole.phase_seconds[1] - whole.phase_seconds[0] == pytest.approx(longer.max())
 

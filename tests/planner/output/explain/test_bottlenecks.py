@@ -25,19 +25,19 @@ def windowed(priced: SolverProblem) -> SolverProblem:
 def test_slowest_ranks_share_and_what_is_hidden() -> None:
     """Loads are [5, 1], [0, 0], [3, 4], [3, 4]; of the first phase 4.5 are hidden: 0.5 + 4 = 4.5 in all."""
     priced = windowed(two_tables())
-    first, second = binding_phases(priced, rank_loads(priced, APART).seconds, EVIDENCE, GUIDE)
+    first, second = binding_phases(priced, rank_loads(priced, APART).seconds, EVIDENCE, GUIDE, np.array([0.5, 0.25]))
     assert (first.phase, first.ranks, first.evidence) == (Phase(0), (0,), Evidence.MEASURED)
     assert (first.seconds, first.mean_seconds, first.hidden_seconds, first.exposed_seconds) == (5, 2.75, 4.5, 0.5)
     assert first.objective_share == pytest.approx(0.5 / 4.5)
     assert (second.ranks, second.seconds, second.hidden_seconds) == ((2, 3), 4, 0)
     assert second.objective_share == pytest.approx(4 / 4.5)
-    assert (first.relaxed_seconds, second.relaxed_seconds) == (2.5, 3.5)
+    assert (first.relaxed_seconds, second.relaxed_seconds) == (3.0, 3.75)
 
 
 def test_for_the_slowest_rank_all_phases_are_its_own() -> None:
     """Ranks 2 and 3 take 3 + 4 = 7; windows do not count there."""
     priced = replace(windowed(two_tables()), objective=Objective.MAX_RANK_TIME)
-    phases = binding_phases(priced, rank_loads(priced, APART).seconds, EVIDENCE, GUIDE)
+    phases = binding_phases(priced, rank_loads(priced, APART).seconds, EVIDENCE, GUIDE, np.array([0.5, 0.25]))
     assert [(one.seconds, one.hidden_seconds, one.ranks) for one in phases] == [(3, 0, (2, 3)), (4, 0, (2, 3))]
     assert [one.objective_share for one in phases] == pytest.approx([3 / 7, 4 / 7])
     assert [one.relaxed_seconds for one in phases] == [None, None]
@@ -46,7 +46,7 @@ def test_for_the_slowest_rank_all_phases_are_its_own() -> None:
 def test_ranks_within_one_percent_bind_and_uncounted_phases_do_not() -> None:
     priced = replace(two_tables(), phase_weight=np.array([1.0, 0.0]))
     seconds = np.array([[100.0, 1.0], [99.0, 1.0], [98.9, 500.0], [0.0, 1.0]])
-    (only,) = binding_phases(priced, seconds, EVIDENCE, None)
+    (only,) = binding_phases(priced, seconds, EVIDENCE, None, np.zeros(2))
     assert only.ranks == (0, 1)
     assert only.relaxed_seconds is None
 

@@ -57,6 +57,15 @@ def test_leaving_the_table_whole_is_always_reported() -> None:
         ({"phase_seconds": (0.0, 1e-3)}, "would add 1 ms (10%), above all in forward_comm"),
         ({"change_seconds": 20e-3}, "would add 20 ms (200%), with forward_comm 1.4x as long"),
         ({"is_best": False}, "would add at most 1 ms (10%), with forward_comm 1.4x as long"),
+        (
+            {"phase": None, "opened_seconds": 84e-6, "num_kinds": 3},
+            "would add 1 ms (10%) (row_wise would open a third set of collectives: +84 us)",
+        ),
+        (
+            {"phase": None, "opened_seconds": 84e-6, "closed_seconds": 67e-6, "num_kinds": 1},
+            "would add 1 ms (10%) (row_wise would open a set of collectives: +84 us; one set of collectives less would"
+            " save 67 us)",
+        ),
         ({"is_best": False, "excess_bytes": 1024.0}, "would exceed the memory of a rank by at most 1.0 KiB"),
     ],
 )

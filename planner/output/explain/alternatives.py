@@ -40,7 +40,9 @@ class Alternative:
     #: the phase that lengthens most, with its seconds before and after; ``None`` if none does
     phase: Phase | None
     phase_seconds: tuple[float, float]
-    num_kinds: int = 0  # that the plan would use: sharding types in modules, each with starts of its own; 0 without starts
+    num_kinds: int = (
+        0  # that the plan would use: sharding types in modules, each with starts of its own; 0 without starts
+    )
     opened_seconds: float = 0.0  # starts of a kind that the plan does not use now; 0 if it uses all
     closed_seconds: float = 0.0  # starts of a kind that the plan would use no more
 

@@ -20,6 +20,7 @@ from planner.output.explain.text.layout import (
 )
 from planner.output.explain.text.movement import movement_lines
 from planner.output.explain.text.prediction import prediction_lines
+from planner.output.explain.text.starts import start_lines
 from planner.output.explain.text.storage import storage_of, with_storage
 from planner.output.explain.text.whole_step import whole_step_lines
 from planner.output.plan_document import PlanDocument, RankDocument, TableDocument
@@ -63,6 +64,7 @@ def explain_plan(plan: PlanDocument) -> str:
         movement_lines(plan),
         _serving(plan),
         _phases(plan),
+        start_lines(plan),
         _rank_times(plan),
         _rank_bytes(plan),
         _tiers(plan),

@@ -68,6 +68,13 @@ class AlternativeDocument(Document):
     is_best_of_kind: bool = Field(
         description="Whether no listed cut of this kind, on no ranks, is better; else the change is an upper bound."
     )
+    opened_start_seconds: float = Field(
+        description="Starts of a sharding type that the plan does not use in the table's module; 0 if it does. "
+        "Unit: seconds."
+    )
+    closed_start_seconds: float = Field(
+        description="Starts of a sharding type that the plan would use no more. Unit: seconds."
+    )
 
 
 class ExplainedTable(Document):

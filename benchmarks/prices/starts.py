@@ -1,11 +1,11 @@
-"""Plans that count starts of sharding types beside plans that do not, on small made-up models, judged with starts.
+"""Plans that count starts of sharding types, compared with plans that do not, on small made-up models.
 
     python benchmarks/prices/starts.py [--models 20] [--seed 0] [--work 3] [--json FILE]
 
 Six to 24 tables of 10^3 to 3 x 10^6 rows on one or two hosts of eight A100s or H100s, at small batches: steps of a
-tenth of a millisecond to a few milliseconds. Prints, of every model, the objective of both plans with starts, the gain,
-both gaps, the seconds of both solves, and the sharding types of both; and in how many models the gain is 10% or more.
-Exits with 1 where a plan that counts starts is worse.
+tenth of a millisecond to a few milliseconds. Both are judged with starts. Prints, of every model, the objective of both
+plans, the gain, both gaps, the seconds of both solves, and the sharding types of both; and in how many models the gain
+is 10% or more. Exits with 1 where a plan that counts starts is worse.
 """
 
 import argparse

@@ -15,6 +15,7 @@ from planner.domain.problem.table import Table, TableConstraints
 from planner.errors import SolverDefect
 from planner.orchestration import finish_plan as finishing
 from planner.orchestration import solve_compatible_sets as solve_compatible_sets
+from planner.orchestration.family_sets import family_set
 from planner.orchestration.finish_plan import within_bound
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
@@ -128,7 +129,7 @@ def test_a_search_that_begins_without_a_plan_has_half_of_the_limit_at_least(monk
             time.sleep(0.06)
             return Outcome.without_plan("greedy", "time")
 
-    monkeypatch.setattr(solve_compatible_sets, "Greedy", Late)
+    monkeypatch.setattr(family_set, "Greedy", Late)
     scripted = Scripted(lambda priced, limits: Greedy().solve(priced, limits))
     limits = SolveLimits(time_limit_seconds=0.05, relative_gap=0.0)
     assert plan(small_problem(), cost_model=ROOFLINE, partitioner=scripted, limits=limits).plan is not None
@@ -188,7 +189,7 @@ def hurried(priced: SolverProblem, limits: SolveLimits) -> Outcome:
 @pytest.fixture
 def no_first_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """All depends on the partitioner."""
-    monkeypatch.setattr(solve_compatible_sets, "Greedy", lambda **_: Scripted(nothing))
+    monkeypatch.setattr(family_set, "Greedy", lambda **_: Scripted(nothing))
 
 
 def whole_tables(count: int, rows: int = 10**6) -> list[Table]:

@@ -96,9 +96,9 @@ def most_first_sets(priced: SolverProblem) -> int:
 
 
 def without_one(priced: SolverProblem, used: Bools) -> Iterator[KindSet]:
-    """Yield the sets of the kinds in use less one of them, the dearest start first."""
-    dearest = np.argsort(-np.sum(priced.kind_start_seconds, axis=1), kind="stable")
-    for kind in dearest[used[dearest]].tolist():
+    """Yield the sets of the kinds in use less one of them, the longest start first."""
+    longest_first = np.argsort(-np.sum(priced.kind_start_seconds, axis=1), kind="stable")
+    for kind in longest_first[used[longest_first]].tolist():
         fewer = used.copy()
         fewer[kind] = False
         found = _set_of(priced, fewer, fewer)
@@ -173,7 +173,7 @@ def _halves(one: KindSet, kind: int) -> tuple[tuple[Bools, Bools], tuple[Bools, 
 
 
 def _open_kind(one: KindSet) -> int:
-    """Return the open kind with the dearest start of those that the bound stands on, else of all."""
+    """Return the open kind with the longest start of those that the bound stands on, else of all."""
     priced, is_open = one.priced, one.allowed & ~one.required
     starts = np.sum(priced.kind_start_seconds[: len(is_open)], axis=1)
     taken = np.zeros(len(is_open), dtype=np.bool_)
@@ -195,13 +195,13 @@ def _set_of(priced: SolverProblem, allowed: Bools, required: Bools, *, charges_o
     if not np.all(np.any(has, axis=1)) or np.any(required & ~used):
         return None
     required = required | has[has.sum(axis=1) == 1].any(axis=0)
-    kept = replace(restrict(some, ~dominated_families(some)), charged_kinds=required)
+    chosen = replace(restrict(some, ~dominated_families(some)), charged_kinds=required)
     least = _least_others(priced.kind_start_seconds, has, required)
     if charges_others and np.any(least > 0):
         # As a kind that no family is of: charged, and never used.
-        starts, charged = np.vstack([kept.kind_start_seconds, least]), np.append(required, True)
-        kept = replace(kept, kind_start_seconds=starts, charged_kinds=charged)
-    return KindSet(priced=kept, allowed=used, required=required, bound=Bound(seconds=0.0, hint=None))
+        starts, charged = np.vstack([chosen.kind_start_seconds, least]), np.append(required, True)
+        chosen = replace(chosen, kind_start_seconds=starts, charged_kinds=charged)
+    return KindSet(priced=chosen, allowed=used, required=required, bound=Bound(seconds=0.0, hint=None))
 
 
 def _kinds_of_tables(priced: SolverProblem) -> Bools:

@@ -173,7 +173,7 @@ def test_first_sets_have_few_schemes_and_all_tables(seed: int) -> None:
     assert starts == sorted(starts)
 
 
-def test_kinds_are_closed_one_by_one_the_dearest_first() -> None:
+def test_kinds_are_closed_one_by_one_the_longest_start_first() -> None:
     priced = replace(
         with_kinds(random_priced(3, num_tables=2), 3),
         kind_start_seconds=np.array([[1.0, 0.0], [5.0, 0.0], [2.0, 0.0], [3.0, 0.0]]),

@@ -24,12 +24,14 @@ from cost_models.arrays import Bools, Floats, Ints
 from planner.options.dominance import dominated_families, replaced_kinds
 from planner.pricing.price_options import restrict
 from planner.solver.bounds.chain import Bound, lower_bound
-from planner.solver.problem import SolverProblem
+from planner.solver.problem import Objective, SolverProblem
 
 #: Tables times ranks of the sets that first plans are made of: they take half a second.
 _FIRST_LOOKS, _MOST_FIRST = 40_000, 16
 #: Sets of kinds that bounds look at, at most, and the part of the boxes that are spent on them.
 _MOST_SETS, _PART_OF_BOXES = 96, 0.5
+_FEWEST_BOXES = 4  # that are worth the relaxation of a set
+_BELOW = 1 - 1e-9  # of what is added to a bound
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -130,8 +132,7 @@ def kind_tree(
             half = _set_of(priced, allowed, required, charges_others=charges_others)
             children.append(None if half is None else len(nodes))
             if half is not None:
-                found = lower_bound(half.priced, known_seconds=known_seconds)
-                half.bound = replace(found, seconds=max(found.seconds, bound))
+                half.bound = _bound_of_half(one, half, known_seconds)
                 heapq.heappush(heap, (half.bound.seconds, len(nodes)))
                 nodes.append(KindNode(kinds=half))
         nodes[number] = KindNode(kinds=one, split=kind, children=(children[0], children[1]))
@@ -146,12 +147,30 @@ def branch_kinds(priced: SolverProblem, *, max_boxes: int, known_seconds: float)
     most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, _MOST_SETS))
     nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds)
     leaves = [node.kinds for node in nodes if node.children is None]
-    promising = [one for one in leaves if one.bound.seconds < known_seconds]
-    boxes = (max_boxes - len(nodes)) // max(len(promising), 1)
-    for one in promising if boxes > 1 else []:
+    promising = sorted((one for one in leaves if one.bound.seconds < known_seconds), key=lambda one: one.bound.seconds)
+    left = max_boxes - len(nodes)
+    boxes = max(left // max(len(promising), 1), _FEWEST_BOXES)
+    for one in promising[: left // boxes]:
         found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds)
         one.bound = replace(found, seconds=max(found.seconds, one.bound.seconds))
     return leaves
+
+
+def _bound_of_half(one: KindSet, half: KindSet, known_seconds: float) -> Bound:
+    """Return the bound of a half of a set.
+
+    Where the half has the same families and is charged more, and nothing of the phases that are charged more is hidden
+    in the set any more, every plan costs just as much more, and so does the bound.
+    """
+    more = half.priced.charged_seconds - one.priced.charged_seconds
+    if half.priced.num_families == one.priced.num_families and one.bound.hint is not None:
+        is_shown = half.priced.objective is Objective.MAX_RANK_TIME or np.all(
+            (one.priced.window_seconds <= 0)[more != 0]
+        )
+        if is_shown and np.all(more >= 0):
+            return replace(one.bound, seconds=one.bound.seconds + float(more @ half.priced.phase_weight) * _BELOW)
+    found = lower_bound(half.priced, known_seconds=known_seconds)
+    return replace(found, seconds=max(found.seconds, one.bound.seconds))
 
 
 def bound_of_kinds(priced: SolverProblem, *, max_boxes: int, known_seconds: float) -> float:
@@ -189,6 +208,8 @@ def _set_of(priced: SolverProblem, allowed: Bools, required: Bools, *, charges_o
     ``priced`` has no family that fits nowhere. That a family is dominated by one of another kind says nothing of
     starts: kinds are counted before such families are dropped.
     """
+    if not np.all(allowed[priced.family_kind[priced.shape_family[priced.pinned_shape]]]):
+        return None
     some = restrict(priced, allowed[priced.family_kind])
     has = _kinds_of_tables(some)
     used: Bools = np.any(has, axis=0)

@@ -24,7 +24,9 @@ from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import used_kinds
 from planner.solver.problem import Outcome, SolverProblem
 
-_MOST_SEARCHED = 6  # sets that are searched before the best of them is searched for long
+#: Sets that are searched before the best of them is searched for long: by tables times ranks, at most so many of them.
+_SEARCHED = ((1_500, 6), (8_000, 3))
+_FEWEST_SEARCHED = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +51,7 @@ class SetsOfKinds:
         if not first:
             best.bound = lower_bound(best.priced)
             first = [best]
-        return [*first, *(one for one in leaves if one not in first)][:_MOST_SEARCHED]
+        return [*first, *(one for one in leaves if one not in first)][: _most_searched(best.priced)]
 
 
 def sets_of_kinds(
@@ -83,6 +85,11 @@ def sets_of_kinds(
         for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds):
             leaves.append(_leaf(context, one, tried))
     return SetsOfKinds(tried=tried, leaves=leaves)
+
+
+def _most_searched(priced: SolverProblem) -> int:
+    looks = priced.num_tables * priced.num_ranks
+    return next((number for most, number in _SEARCHED if looks <= most), _FEWEST_SEARCHED)
 
 
 def _first_plans(

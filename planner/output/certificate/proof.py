@@ -116,6 +116,8 @@ def _grow_kinds(some: SolverProblem, usable: SolverProblem, wanted: Wanted, node
 
     def unplanned(allowed: Bools) -> int | None:
         """Add the plans of some kinds of which no listed cut fits for a table."""
+        if not np.all(allowed[some.family_kind[some.shape_family[some.pinned_shape]]]):
+            return None
         rest = restrict(some, allowed[some.family_kind])
         return (
             _grow_boxes(rest, boxes, nodes)

@@ -201,4 +201,3 @@ def launches_of(kind: Kind) -> Iterator[tuple[Phase, int]]:
     for phase, number in LAUNCHES.items():
         if sends or phase in _LOCAL_PHASES:
             yield phase, number + (BUCKETED.get(phase, 0) if kind.scheme.facts.cuts_rows else 0)
-

@@ -104,7 +104,9 @@ def _keep_own_step(
     pins = Assignment(piece_shape=priced.pinned_shape.copy(), piece_site=priced.pinned_site.copy())
     pinned = np.floor(rank_loads(priced, pins).seconds / tick_seconds).astype(np.int64)
     # A plan that uses fewer kinds than it may has a shorter step, which is checked once it is found.
-    starts = start_seconds(priced, np.isin(np.arange(priced.num_kinds), priced.family_kind)) if priced.num_kinds else 0.0
+    starts = (
+        start_seconds(priced, np.isin(np.arange(priced.num_kinds), priced.family_kind)) if priced.num_kinds else 0.0
+    )
     windows = _clipped(np.ceil((own_step.phase_window_seconds - starts) / tick_seconds))
     on_ranks = [columns_on(columns, rank) for rank in range(priced.num_ranks)]
     exposed, most_ticks = [], int(own_step.rest_seconds / tick_seconds)

@@ -208,8 +208,8 @@ def test_a_step_longer_than_the_shortest_has_the_only_plan() -> None:
     """Two tables on one rank of 2 MB, objective max_rank_time, which says nothing of the 0.2 ms of dense compute.
 
     The shortest step is these 0.2 ms, and no plan keeps ddr busy for less than 0.306 ms. One plan leaves it time: t0 in
-    fused_uvm and t1 behind a cache of 0.3, busy for 0.396 ms of a step of 0.457 ms. The four cheaper plans take 0.297 ms
-    to 0.407 ms, and are busy for 2% to 20% longer than that.
+    fused_uvm and t1 behind a cache of 0.3, busy for 0.396 ms of a step of 0.457 ms. The four cheaper plans take 0.297
+    ms to 0.407 ms, and are busy for 2% to 20% longer than that.
     """
     on_host = frozenset({Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING})
     table_wise = frozenset({Scheme.TABLE_WISE})

@@ -14,18 +14,21 @@ from unittest import mock
 from planner.orchestration import finish_plan as finishing
 from planner.orchestration import list_options as listing
 from planner.orchestration import solve_compatible_sets as mode_search
+from planner.orchestration.family_sets import family_set, kind_sets
 from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.problem import Outcome, SolverProblem
 
-#: By stage, in the order of a solve: the module that calls them, and the functions.
-_FUNCTIONS = {
-    "enumerate": (listing, ("enumerate_families",)),
-    "price": (listing, ("price",)),
-    "prune": (mode_search, ("compatible_family_sets", "restrict", "prune")),
-    "bound": (mode_search, ("quick_bound", "lower_bound")),
-    "finish": (finishing, ("to_placement", "score", "verify")),
-}
+#: Stages in the order of a solve, each with a module that calls its functions, and these.
+_FUNCTIONS = (
+    ("enumerate", listing, ("enumerate_families",)),
+    ("price", listing, ("price",)),
+    ("prune", mode_search, ("compatible_family_sets", "restrict", "prune")),
+    ("prune", kind_sets, ("restrict", "dominated_families", "replaced_kinds")),
+    ("bound", mode_search, ("quick_bound", "lower_bound")),
+    ("bound", kind_sets, ("lower_bound",)),
+    ("finish", finishing, ("to_placement", "score", "verify")),
+)
 #: "parse": spec to problem. "first plan": the construction before anything that takes time.
 #: "finish": every plan that is told, scored and verified from its geometry.
 STAGES = ("parse", "enumerate", "price", "prune", "first plan", "bound", "search", "finish")
@@ -60,12 +63,12 @@ class StageClock:
     def around_pipeline(self) -> Iterator[None]:
         """Time the stages of every solve inside; call with one solve at a time."""
         with contextlib.ExitStack() as patches:
-            for stage, (module, names) in _FUNCTIONS.items():
+            for stage, module, names in _FUNCTIONS:
                 for name in names:
                     timed = self._timed(stage, getattr(module, name))
                     patches.enter_context(mock.patch.object(module, name, timed))
             first = functools.partial(_first_plan, self)
-            patches.enter_context(mock.patch.object(mode_search, "Greedy", first))
+            patches.enter_context(mock.patch.object(family_set, "Greedy", first))
             yield
 
     def _timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:

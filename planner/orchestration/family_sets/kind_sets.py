@@ -15,6 +15,8 @@ least bound of the leaves is a bound on all plans.
 
 import heapq
 import itertools
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -26,10 +28,13 @@ from planner.pricing.price_options import restrict
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.problem import Objective, SolverProblem
 
-#: Tables times ranks of the sets that first plans are made of: they take half a second.
-_FIRST_LOOKS, _MOST_FIRST = 40_000, 16
+#: Part of the work that first plans of sets of kinds may take, nominal seconds of one and of a table on a rank, and
+#: how many there are at most.
+_FIRST_PART, _FIRST_SECONDS, _FIRST_LOOK_SECONDS, _MOST_FIRST = 0.1, 0.02, 2e-5, 16
 #: Sets of kinds that bounds look at, at most, and the part of the boxes that are spent on them.
-_MOST_SETS, _PART_OF_BOXES = 96, 0.5
+_MOST_SETS, _PART_OF_BOXES = 96, 0.3
+_SPLIT_UNTIL = 0.5  # part of the time for bounds, by the clock, after which no set is split any more
+_BOXES_OF_A_SET = 2  # that a set costs with what is left out of it
 _FEWEST_BOXES = 4  # that are worth the relaxation of a set
 _BELOW = 1 - 1e-9  # of what is added to a bound
 
@@ -92,9 +97,10 @@ def first_sets(priced: SolverProblem, kind_scheme: Ints) -> Iterator[KindSet]:
     return (one for one in found if one is not None)
 
 
-def most_first_sets(priced: SolverProblem) -> int:
-    """Return how many sets first plans are made of: by the size of the problem alone, so that plans repeat."""
-    return int(np.clip(_FIRST_LOOKS // (priced.num_tables * priced.num_ranks), 2, _MOST_FIRST))
+def most_first_sets(priced: SolverProblem, work_seconds: float) -> int:
+    """Return how many sets first plans are made of: by size and work, not by the clock, so that plans repeat."""
+    plan_seconds = _FIRST_SECONDS + _FIRST_LOOK_SECONDS * priced.num_tables * priced.num_ranks
+    return int(np.clip(_FIRST_PART * work_seconds / plan_seconds, 2, _MOST_FIRST))
 
 
 def without_one(priced: SolverProblem, used: Bools) -> Iterator[KindSet]:
@@ -109,12 +115,18 @@ def without_one(priced: SolverProblem, used: Bools) -> Iterator[KindSet]:
 
 
 def kind_tree(
-    priced: SolverProblem, *, max_sets: int, known_seconds: float, charges_others: bool = True
+    priced: SolverProblem,
+    *,
+    max_sets: int,
+    known_seconds: float,
+    charges_others: bool = True,
+    until_seconds: float = math.inf,
 ) -> list[KindNode]:
     """Return sets that are split by kinds, the set of all plans first; the leaves hold every plan in one of them.
 
     The set with the least bound is split, until that one is decided, no better than a known plan, or ``max_sets`` were
-    looked at. Sets charge the least start of open kinds only if ``charges_others``.
+    looked at. Sets charge the least start of open kinds only if ``charges_others``. At ``until_seconds`` of the
+    monotonic clock no set is split any more.
     """
     root = _set_of(priced, *_all_open(priced), charges_others=charges_others)
     if root is None:
@@ -122,7 +134,7 @@ def kind_tree(
     root.bound = lower_bound(root.priced, known_seconds=known_seconds)
     nodes = [KindNode(kinds=root)]
     heap = [(root.bound.seconds, 0)]
-    while heap and len(nodes) < max_sets:
+    while heap and len(nodes) < max_sets and time.monotonic() < until_seconds:
         bound, number = heapq.heappop(heap)
         one = nodes[number].kinds
         if one.is_decided or bound >= known_seconds:
@@ -139,18 +151,24 @@ def kind_tree(
     return nodes
 
 
-def branch_kinds(priced: SolverProblem, *, max_boxes: int, known_seconds: float) -> list[KindSet]:
+def branch_kinds(
+    priced: SolverProblem, *, max_boxes: int, known_seconds: float, until_seconds: float = math.inf
+) -> list[KindSet]:
     """Return sets that hold every plan of a problem in one of them, each with its bound.
 
     Part of the boxes of bounds is spent on sets, the others on those that may hold a plan better than a known one.
     """
     most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, _MOST_SETS))
-    nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds)
+    now = time.monotonic()
+    split_until = now + _SPLIT_UNTIL * max(until_seconds - now, 0.0)
+    nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds, until_seconds=split_until)
     leaves = [node.kinds for node in nodes if node.children is None]
     promising = sorted((one for one in leaves if one.bound.seconds < known_seconds), key=lambda one: one.bound.seconds)
-    left = max_boxes - len(nodes)
+    left = max_boxes - _BOXES_OF_A_SET * len(nodes)
     boxes = max(left // max(len(promising), 1), _FEWEST_BOXES)
-    for one in promising[: left // boxes]:
+    for one in promising[: max(left // boxes, 0)]:
+        if time.monotonic() >= until_seconds:
+            break
         found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds)
         one.bound = replace(found, seconds=max(found.seconds, one.bound.seconds))
     return leaves

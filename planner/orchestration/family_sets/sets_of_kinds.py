@@ -1,6 +1,7 @@
 """First plans and bounds of sets of kinds: from few sets that starts suggest, to sets that hold every plan."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,7 @@ from planner.solver.problem import Outcome, SolverProblem
 #: Sets that are searched before the best of them is searched for long: by tables times ranks, at most so many of them.
 _SEARCHED = ((1_500, 6), (8_000, 3))
 _FEWEST_SEARCHED = 2
+_FIRST_UNTIL, _BOUNDED_UNTIL = 0.25, 0.45  # parts of the time limit, by the clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +81,12 @@ def sets_of_kinds(
         tried += _first_plans(context, usable, _schemes(context.families, usable), reporter)
     best = min(tried, key=lambda one: one.seconds)
     close_seconds = best.seconds / (1 + context.limits.ending_gap)
+    # Work is counted; a machine that is too busy for it leaves the rest of the time to searches.
+    until_seconds = context.began_seconds + _BOUNDED_UNTIL * context.limits.time_limit_seconds
     leaves = []
     for usable in of_modes:
         boxes = max(max_boxes(usable) // len(of_modes), 1)
-        for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds):
+        for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, until_seconds=until_seconds):
             leaves.append(_leaf(context, one, tried))
     return SetsOfKinds(tried=tried, leaves=leaves)
 
@@ -97,8 +101,11 @@ def _first_plans(
 ) -> Iterator[FamilySet]:
     """Yield plans of few kinds, and of those of the best plan with one kind less, as long as that is better."""
     best: FamilySet | None = None
-    most = most_first_sets(usable)
+    most = most_first_sets(usable, context.limits.work_seconds)
+    until_seconds = context.began_seconds + _FIRST_UNTIL * context.limits.time_limit_seconds
     for one in itertools.islice(first_sets(usable, kind_scheme), most):
+        if time.monotonic() >= until_seconds:
+            return
         found = first_plan(context, one.priced, reporter)
         yield found
         best = found if best is None or found.seconds < best.seconds else best
@@ -107,6 +114,8 @@ def _first_plans(
         improves = False
         used = used_kinds(best.priced, best.outcome.assignment)[: usable.num_kinds]
         for one in itertools.islice(without_one(usable, used), most):
+            if time.monotonic() >= until_seconds:
+                return
             most -= 1
             found = first_plan(context, one.priced, reporter)
             yield found

@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 OPERATIONS = {
@@ -34,6 +34,10 @@ class MeasuredCollective:
     message_bytes: float
     seconds: float
     library: str  # "NCCL 2.29.2", "XLA"; "" if not known
+    is_in_place: bool = False
+    is_run: bool = False  # of one pair of nodes, or one node, of a cluster that was measured pair by pair
+    num_runs: int | None = None  # that the seconds are the median of; None if the file does not say
+    has_median: bool = False  # of a run: a median stands for it (``medians.with_medians``)
 
 
 Row = Mapping[str, str]
@@ -99,8 +103,11 @@ def _xla(row: Row, file: str, line: int) -> MeasuredCollective | None:
 
 
 def _h100_cluster(row: Row, file: str, line: int) -> MeasuredCollective | None:
-    time = "time_us_median" if "time_us_median" in row else "time_us"
-    return _nccl_tests(row, file, line, platform=row["cluster"], time=time)
+    if "time_us_median" not in row:
+        run = _nccl_tests(row, file, line, platform=row["cluster"], time="time_us")
+        return run and replace(run, is_run=True, num_runs=1)
+    median = _nccl_tests(row, file, line, platform=row["cluster"], time="time_us_median")
+    return median and replace(median, num_runs=int(row.get("n_obs") or 1))
 
 
 def _other(row: Row, file: str, line: int) -> MeasuredCollective | None:
@@ -127,6 +134,7 @@ def _nccl_tests(row: Row, file: str, line: int, *, platform: str, time: str) -> 
         message_bytes=float(row["bytes"]),
         seconds=float(row[time]) / 1e6,
         library=f"NCCL {version}" if version else "",
+        is_in_place=row.get("inplace") == "in",
     )
 
 

@@ -1,4 +1,8 @@
-"""Public measurements of collectives against what the shipped laws predict, through the code that prices plans."""
+"""Public measurements of collectives against what the shipped laws predict, through the code that prices plans.
+
+Of clusters that were measured pair by pair the coarse groups hold medians: of a summary file, or formed from the runs.
+Every run is predicted too, in the group of single pairs (or nodes) alone, whose errors show how pairs scatter.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.prices.reality.collective_files import MeasuredCollective, read_folder
+from benchmarks.prices.reality.medians import with_medians
 from benchmarks.prices.reality.platforms import laws_of
 from benchmarks.prices.reality.row import PredictedRow
 from cost_models.collectives.collectives import Network
@@ -23,7 +28,7 @@ _RACK_RANKS = 72
 
 def rows(folder: Path) -> Iterator[PredictedRow]:
     """Yield every row of a collective that lies in the files of a folder, with its prediction."""
-    for measured in read_folder(folder):
+    for measured in with_medians(read_folder(folder)):
         yield predicted(measured, load_law_set)
 
 
@@ -57,7 +62,7 @@ def predicted(measured: MeasuredCollective, load: Callable[[str], LawSet]) -> Pr
         file=measured.file,
         line=measured.line,
         platform=measured.platform if is_own else f"{measured.platform} (by the laws of {laws.name})",
-        subject=f"{operation} of {measured.num_ranks} ranks, {measured.message_bytes:,.0f} bytes",
+        subject=f"{operation} of {measured.num_ranks} ranks, {measured.message_bytes:,.0f} bytes{_runs(measured)}",
         measured_seconds=measured.seconds,
         predicted_seconds=seconds,
         lower_seconds=None if interval is None else seconds * interval[0],
@@ -68,6 +73,8 @@ def predicted(measured: MeasuredCollective, load: Callable[[str], LawSet]) -> Pr
 
 def _groups(measured: MeasuredCollective, *, is_own: bool) -> tuple[str, ...]:
     coarse = ONE_DOMAIN if measured.is_one_domain else OVER_HOSTS
+    if measured.has_median:
+        return (f"{coarse}: {_single(measured)}",)
     size = next(name for most, name in _SIZES if measured.message_bytes < most)
     found = [
         coarse,
@@ -80,3 +87,14 @@ def _groups(measured: MeasuredCollective, *, is_own: bool) -> tuple[str, ...]:
     if not is_own:
         found.append(f"{coarse}: platforms without laws of their own")
     return tuple(found)
+
+
+def _single(measured: MeasuredCollective) -> str:
+    hosts = measured.num_ranks // measured.ranks_per_host
+    return {1: "single nodes", 2: "single pairs"}.get(hosts, "single runs")
+
+
+def _runs(measured: MeasuredCollective) -> str:
+    if measured.is_run:
+        return f", one of the {_single(measured)}" if measured.has_median else ", one run"
+    return f", median of {measured.num_runs} runs" if (measured.num_runs or 1) > 1 else ""

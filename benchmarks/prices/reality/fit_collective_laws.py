@@ -19,6 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from benchmarks.prices.reality.collective_files import MeasuredCollective, read_folder
+from benchmarks.prices.reality.medians import with_medians
 from benchmarks.prices.reality.platforms import DOMAINS, NETWORKS, Platform, laws_of
 from cost_models.fitting.collective_laws import fit_domain_law, fit_hosts_law
 from cost_models.fitting.collective_rows import CollectiveRows, falling_steps
@@ -65,17 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def fitted_sets(rows: Sequence[MeasuredCollective]) -> list[LawSet]:
     """Return the laws of every platform that has rows."""
-    rows = _without_single_runs(rows)
+    # Pairs that are broken would weigh as much as others.
+    rows = [row for row in with_medians(rows) if not row.has_median]
     found = [_domain_set(platform, rows) for platform in DOMAINS]
     starts = _peer_starts(rows)
     found += [_hosts_set(platform, rows, starts) for platform in NETWORKS]
     return [one for one in found if one.domain or one.hosts]
-
-
-def _without_single_runs(rows: Sequence[MeasuredCollective]) -> list[MeasuredCollective]:
-    """Leave out the single runs of clusters that have medians: pairs that are broken would weigh as much as others."""
-    medians = {row.file for row in rows if "summary" in row.file or "10_nodes" in row.file}
-    return [row for row in rows if not row.platform.startswith("example") or row.file in medians]
 
 
 def _of(platform: Platform, rows: Sequence[MeasuredCollective], *, is_one_domain: bool) -> list[MeasuredCollective]:

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.prices.reality import collectives
 from benchmarks.prices.reality.collective_files import MeasuredCollective, read_folder
 from benchmarks.prices.reality.fit_collective_laws import fitted_sets
+from benchmarks.prices.reality.medians import with_medians
 from benchmarks.prices.reality.row import PredictedRow
 from cost_models.hardware.laws.document import law_document
 from cost_models.hardware.laws.shipped import load_law_set
@@ -71,6 +72,86 @@ def test_what_its_source_calls_broken_is_left_out(tmp_path: Path) -> None:
     )
     (one,) = found(tmp_path)
     assert one.line == 4
+
+
+CLUSTER = (
+    "cluster,kind,op,nodes,gpus_per_node,ranks,bytes,dtype,inplace,time_us,algbw_gbps,busbw_gbps,nccl_version,"
+    "size_index,file\n"
+)
+SUMMARY = "cluster,op,nodes,gpus_per_node,ranks,bytes,inplace,nccl_version,n_obs,time_us_median,busbw_gbps_median,size_index\n"
+
+
+def pair(microseconds: float, place: str = "out") -> str:
+    rate = 268435456 / microseconds / 1e3
+    return (
+        f"example-cluster00,pairwise,alltoall,2,8,16,268435456,double,{place},{microseconds},{rate:.2f},0,2.28.7,3,f\n"
+    )
+
+
+def node(microseconds: float) -> str:
+    return f"example-cluster01,single-node,all_gather,1,8,8,67108864,double,out,{microseconds},0,0,2.29.2,1,f\n"
+
+
+def test_runs_of_pairs_are_apart_and_their_median_counts(tmp_path: Path) -> None:
+    """One pair of three is broken; another place of the result is another collective, of which there is one run."""
+    (tmp_path / "raw.csv").write_text(
+        CLUSTER + pair(12000) + pair(90000) + pair(13000) + pair(12500, "in") + node(240) + node(260)
+    )
+    rows = found(tmp_path)
+    coarse = [row for row in rows if row.groups[0] == "collectives over hosts"]
+    assert [(row.measured_seconds, row.line) for row in coarse] == [(0.0125, 5), (0.013, 2)]
+    assert coarse[0].subject.endswith(", one run")
+    assert coarse[1].subject.endswith("268,435,456 bytes, median of 3 runs")
+    single = [row for row in rows if row.groups == ("collectives over hosts: single pairs",)]
+    assert [row.measured_seconds for row in single] == [0.012, 0.09, 0.013]
+    assert single[0].subject.endswith(", one of the single pairs")
+    inside = [row for row in rows if row.groups[0] == "collectives one domain"]
+    assert [row.measured_seconds for row in inside] == [pytest.approx(250e-6)]
+    assert sum(row.groups == ("collectives one domain: single nodes",) for row in rows) == 2
+
+
+def test_a_summary_in_the_folder_counts_and_no_median_is_formed(tmp_path: Path) -> None:
+    (tmp_path / "raw.csv").write_text(CLUSTER + pair(12000) + pair(13000) + pair(14000, "in"))
+    (tmp_path / "summary.csv").write_text(
+        SUMMARY
+        + "example-cluster00,alltoall,2,8,16,268435456,out,2.28.7,134,12738.4,10.5,3\n"
+        + "example-cluster00,alltoall,2,8,16,268435456,in,2.28.7,1,14000,10.5,3\n"
+    )
+    rows = found(tmp_path)
+    coarse = [row for row in rows if row.groups[0] == "collectives over hosts"]
+    assert [(row.file, row.measured_seconds) for row in coarse] == [
+        ("summary.csv", pytest.approx(0.0127384)),
+        ("summary.csv", 0.014),
+    ]
+    assert coarse[0].subject.endswith("median of 134 runs")
+    assert sum(row.groups == ("collectives over hosts: single pairs",) for row in rows) == 3
+
+
+def test_medians_that_are_formed_are_those_of_the_summary() -> None:
+    """Of every collective that the public folder has both ways."""
+    rows = measured()
+    summary = {
+        (
+            row.platform,
+            row.operation,
+            row.num_ranks,
+            row.ranks_per_host,
+            row.message_bytes,
+            row.is_in_place,
+        ): row.seconds
+        for row in rows
+        if row.num_runs is not None and not row.is_run
+    }
+    formed = [row for row in with_medians(row for row in rows if row.is_run) if not row.is_run]
+    assert len(formed) > 100
+    ratios = [
+        row.seconds
+        / summary[row.platform, row.operation, row.num_ranks, row.ranks_per_host, row.message_bytes, row.is_in_place]
+        for row in formed
+    ]
+    assert np.quantile(np.abs(np.log(ratios)), 0.9) < 0.001
+    # What a source calls broken is no run of ours: the largest messages of cluster00.
+    assert np.max(np.abs(np.log(ratios))) < 0.3
 
 
 def measured() -> list[MeasuredCollective]:

@@ -149,7 +149,7 @@ class Network:
             over = self._hosts_law(operation)
             return None if over is None else over.intervals.at(message_bytes, over.doublings_beyond(reach.num_domains))
         law = self.hardware.domain_laws.get(operation)
-        return None if law is None else law.intervals.at(message_bytes, law.basis.doublings_beyond(reach.inside))
+        return None if law is None else law.intervals.at(message_bytes, law.basis.doublings_away(reach.inside))
 
     def _reach(self, group: Group) -> _Reach:
         """Lay out a group: domains are whole hosts, and the last one counts as full."""

@@ -124,7 +124,8 @@ def _peer_starts(rows: Sequence[MeasuredCollective]) -> HostsLaw | None:
         return None
     (low, starts_low), (high, starts_high) = (2, few.start(2, 2)), (8, many.start(2, 8))
     hop = max(0.0, (starts_high - starts_low) / (high - low))
-    return replace(many, hop_seconds=hop, start_seconds=max(0.0, starts_low - low * hop))
+    basis = replace(many.basis, source=f"{few.basis.source}; {many.basis.source}")
+    return replace(many, hop_seconds=hop, start_seconds=max(0.0, starts_low - low * hop), basis=basis)
 
 
 def _hosts_set(platform: Platform, rows: Sequence[MeasuredCollective], peer_starts: HostsLaw | None) -> LawSet:

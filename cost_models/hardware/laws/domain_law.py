@@ -91,9 +91,9 @@ class Basis:
         if self.num_rows < 1:
             raise ValueError(f"expected num_rows >= 1, not {self.num_rows}")
 
-    def doublings_beyond(self, num_ranks: float) -> float:
-        """Return how many doublings a group lies beyond the largest measured group; 0 if it does not."""
-        return max(0.0, math.log2(num_ranks / self.ranks[-1]))
+    def doublings_away(self, num_ranks: float) -> float:
+        """Return how many doublings a group lies from the nearest measured group, beyond them or between; 0 of one."""
+        return min(abs(math.log2(num_ranks / measured)) for measured in self.ranks)
 
     def evidence_at(self, largest_message: float, num_ranks: float) -> Evidence:
         """Return the evidence for a message: beyond the sizes and groups measured, a law is an estimate."""

@@ -1,4 +1,4 @@
-"""Intervals of a law: how far measured seconds lie from predicted ones by size, and how much farther beyond them."""
+"""Intervals of a law: how far measured seconds lie from predicted ones by size, and of other groups farther."""
 
 import math
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class SizeInterval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals:
-    """Intervals by size, and what a doubling of the ranks beyond the largest measured group multiplies them by."""
+    """Intervals by size, and what a doubling of the ranks away from the measured groups multiplies them by."""
 
     sizes: tuple[SizeInterval, ...]  # by from_bytes, increasing; the first holds for smaller messages as well
     beyond: float  # >= 1
@@ -39,7 +39,7 @@ class Intervals:
             raise ValueError(f"expected beyond >= 1, not {self.beyond:g}")
 
     def at(self, message_bytes: float, doublings: float) -> tuple[float, float]:
-        """Return the factors of a message, so many doublings of the ranks beyond what was measured (0: inside)."""
+        """Return the factors of a message, so many doublings of the ranks away from what was measured (0: measured)."""
         found = [one for one in self.sizes if one.from_bytes <= message_bytes]
         here = found[-1] if found else self.sizes[0]
         wider = self.beyond**doublings

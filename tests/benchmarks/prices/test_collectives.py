@@ -78,7 +78,10 @@ CLUSTER = (
     "cluster,kind,op,nodes,gpus_per_node,ranks,bytes,dtype,inplace,time_us,algbw_gbps,busbw_gbps,nccl_version,"
     "size_index,file\n"
 )
-SUMMARY = "cluster,op,nodes,gpus_per_node,ranks,bytes,inplace,nccl_version,n_obs,time_us_median,busbw_gbps_median,size_index\n"
+SUMMARY = (
+    "cluster,op,nodes,gpus_per_node,ranks,bytes,inplace,nccl_version,n_obs,time_us_median,busbw_gbps_median,"
+    "size_index\n"
+)
 
 
 def pair(microseconds: float, place: str = "out") -> str:
@@ -181,3 +184,22 @@ def test_laws_hold_at_sizes_that_their_fit_has_not_seen() -> None:
     assert np.mean(errors) < 0.08
     large = [abs(row.relative_error) for row in predicted if "collectives one domain: >=64 MiB" in row.groups]
     assert np.mean(large) < 0.06
+
+
+def test_intervals_hold_what_their_fit_has_not_seen() -> None:
+    """Sizes between others, a group between others, and the largest group: 90% is stated of each."""
+    rows = [row for row in with_medians(measured()) if row.is_one_domain and not row.has_median]
+    one_host = [row for row in rows if row.platform in ("h100_sxm", "a100_sxm", "b300_sxm")]
+    rack = [row for row in rows if row.platform.startswith(("gb200", "sm_100_GB200"))]
+    sizes = sorted({row.message_bytes for row in one_host})
+    splits = (
+        (one_host, {row for row in one_host if row.message_bytes in sizes[1:-1:3]}),
+        (rack, {row for row in rack if row.num_ranks == 32}),
+        (rack, {row for row in rack if row.num_ranks == 64}),
+    )
+    for seen, unseen in splits:
+        sets = {one.name: one for one in fitted_sets([row for row in seen if row not in unseen])}
+        predicted = [collectives.predicted(row, sets.__getitem__) for row in unseen]
+        held = [(row.lower_seconds or 0) <= row.measured_seconds <= (row.upper_seconds or 0) for row in predicted]
+        assert len(held) >= 72
+        assert np.mean(held) >= 0.88

@@ -1,5 +1,7 @@
 """Collectives by hand: laws and their starts, hosts, domains of several hosts, and shares that add up."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -53,6 +55,13 @@ def test_intervals_widen_by_every_doubling_beyond_the_largest_group() -> None:
     assert beyond.whole_interval("all_to_all", "all", 1e8) == pytest.approx((0.9 / 4, 1.1 * 4))
     many_hosts = network(hardware(laws=laws(hosts_law())), 64, 8)
     assert many_hosts.whole_interval("all_to_all", "all", 1e3) == pytest.approx((0.8 / 2, 1.25 * 2))
+
+
+def test_intervals_widen_between_measured_groups_as_well() -> None:
+    """Groups of 2, 4 and 8 were measured: 3 lies 0.415 of a doubling from 4."""
+    between = network(hardware(laws=laws(domain_law())), 3, 3)
+    wider = 2 ** math.log2(4 / 3)
+    assert between.whole_interval("all_to_all", "all", 1e8) == pytest.approx((0.9 / wider, 1.1 * wider))
 
 
 def test_starts_without_a_law_are_those_of_the_profile() -> None:

@@ -10,6 +10,7 @@ from cost_models.fitting.collective_rows import CollectiveRows, falling_steps
 from cost_models.fitting.law_set import fit_law_set
 from cost_models.measurements.json_rows import rows_from_json
 from cost_models.measurements.schema import Measurements, joined
+from cost_models.vocabulary import Evidence
 from tests.support.cost_models.laws import domain_law, hosts_law
 
 SIZES = 2.0 ** np.arange(9, 31)
@@ -102,6 +103,47 @@ def test_large_messages_alone_take_their_start_from_another_law() -> None:
     large = measured.of(measured.message_bytes >= 2**28)
     found = fit_hosts_law(large, "all_to_all", library="NCCL", source="a test bench", starts=hosts_law())
     assert found.start(4, 8) == pytest.approx(hosts_law().start(4, 8))
+    assert found.basis.evidence is Evidence.ESTIMATED
+    assert found.basis.source == f"a test bench; start of other machines: {hosts_law().basis.source}"
+    assert found.intervals.at(2.0**20, 0.0) == (0.5, 2.0)
+    assert found.intervals.at(2.0**30, 0.0)[1] < 1.1
+    own = fit_hosts_law(measured, "all_to_all", library="NCCL", source="a test bench")
+    assert (own.basis.evidence, own.basis.source) == (Evidence.MEASURED, "a test bench")
+
+
+def test_few_rows_that_fit_exactly_have_no_narrow_interval() -> None:
+    """Three points show a card, a hop and a limit; without one of them a fit lacks a part, and judges nothing."""
+    measured = over_hosts("all_gather", 3e10, [(10, 1), (10, 8)])
+    size, per_host = measured.message_bytes, measured.ranks_per_host
+    points = ((size == 2**30) & (per_host == 1)) | (((size == 2**25) | (size == 2**29)) & (per_host == 8))
+    found = fit_hosts_law(measured.of(points), "all_gather", library="NCCL", source="a test bench")
+    assert found.host_bytes_per_second == pytest.approx(3e10, rel=0.05)
+    lower, upper = found.intervals.at(2.0**29, 0.0)
+    assert 1.25 <= upper == pytest.approx(1 / lower)
+    assert upper < 1.4
+
+
+def test_intervals_hold_a_jump_on_either_side() -> None:
+    """A protocol costs twice as much from 4 MiB on: which way a law errs hangs on the sizes it was fitted to."""
+    jumping = in_domain()
+    jumping = replace(jumping, seconds=jumping.seconds * np.where(jumping.message_bytes >= 2**22, 2.0, 1.0))
+    found = fit_domain_law(jumping, "all_to_all", library="x", source="a test bench").intervals
+    for one in found.sizes:
+        assert one.lower == pytest.approx(1 / one.upper)
+    assert found.at(2.0**21, 0.0)[1] > 1.1 > found.at(2.0**28, 0.0)[1]
+
+
+def test_pairs_of_ranks_are_counted_in_all_to_alls_alone() -> None:
+    """A ring has neighbours, however many ranks there are."""
+    law = domain_law()
+    ranks = (4, 8, 16, 32)
+    seconds = [law.start_seconds(n) + 1e-8 * n * n + SIZES * law.pace(SIZES, n) for n in ranks]
+    growing = rows(list(ranks), list(ranks), seconds)
+    times = {
+        operation: {term.times for term in fit_domain_law(growing, operation, library="x", source="a test bench").terms}
+        for operation in ("all_to_all", "reduce_scatter", "all_gather", "all_reduce")
+    }
+    assert [name for name, found in times.items() if "pairs" in found] == ["all_to_all"]
 
 
 def test_small_messages_alone_show_no_bandwidth() -> None:

@@ -72,7 +72,10 @@ def test_laws_that_ship_name_their_source_range_and_rows(name: str) -> None:
     for law in (*found.domain, *found.hosts):
         assert len(law.basis.source) > 10
         assert law.basis.num_rows >= 4
-        assert law.basis.evidence is Evidence.MEASURED
+        # All-to-alls of gigabytes alone show no start: that of other machines is an estimate, and the source says so.
+        is_lent = "start of other machines" in law.basis.source
+        assert law.basis.evidence is (Evidence.ESTIMATED if is_lent else Evidence.MEASURED)
+        assert is_lent == (name == "h100-infiniband" and law.operation == "all_to_all")
 
 
 def test_unknown_laws_are_a_key_error() -> None:

@@ -31,6 +31,10 @@ from cost_models.vocabulary import Evidence
 #: How often a ring moves the buffer.
 ROUNDS = {"reduce_scatter": 1.0, "all_gather": 1.0, "all_reduce": 2.0}
 
+#: Intervals widen by this for another ring: all-reduces of many hosts go by trees, and rings of 80 ranks took twice as
+#: long as such an all-reduce says.
+OTHER_RING = 2.0
+
 
 class Ramp(NamedTuple):
     """What the first bytes of a message cost beyond their bandwidth."""
@@ -106,6 +110,7 @@ class HostsLaw:
             hop_seconds=self.hop_seconds * passes,
             ramps=tuple(Ramp(ramp.up_to_bytes, ramp.seconds_per_byte * passes) for ramp in self.ramps),
             basis=replace(self.basis, evidence=Evidence.ESTIMATED),
+            intervals=self.intervals.wider(OTHER_RING),
         )
 
     def faster(self, factor: float) -> "HostsLaw":

@@ -64,6 +64,13 @@ def test_intervals_widen_between_measured_groups_as_well() -> None:
     assert between.whole_interval("all_to_all", "all", 1e8) == pytest.approx((0.9 / wider, 1.1 * wider))
 
 
+def test_another_ring_over_hosts_has_a_wider_interval() -> None:
+    known = hosts_law("all_reduce")
+    other = known.of_other_ring("all_gather")
+    assert other.basis.evidence is Evidence.ESTIMATED
+    assert other.intervals.at(1e8, 0.0)[1] == pytest.approx(2 * known.intervals.at(1e8, 0.0)[1])
+
+
 def test_starts_without_a_law_are_those_of_the_profile() -> None:
     numbers = {"intra_host_latency_seconds": 1e-5, "inter_host_latency_seconds": 3e-5}
     machine = network(hardware(**numbers), 16, 8)

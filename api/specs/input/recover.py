@@ -141,11 +141,13 @@ class _Rest:
         return place
 
     def _standing(self, location: Path) -> Path:
-        """Return the part of a location that stands in the document: ends may name a form that a value lacks."""
+        """Return a location without what follows a value that has no parts: ends may name a form that the value lacks."""
         place: Any = self._content
         for depth, part in enumerate(location):
-            is_there = part in place if isinstance(place, dict) else isinstance(place, list) and isinstance(part, int)
-            if not is_there:
+            if isinstance(place, dict):
+                if part not in place:  # a field that is missing is named by where it belongs
+                    return location
+            elif not isinstance(place, list) or not isinstance(part, int):
                 return location[:depth]
             place = place[part]
         return location

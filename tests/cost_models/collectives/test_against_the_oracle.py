@@ -20,6 +20,8 @@ MESSAGES = (10.0, 1e5, 3e7, 1e10)
 def test_laws_are_what_the_page_says(profile: str, hosts: int, per_host: int | None) -> None:
     hardware = load_profile(profile)
     ranks = per_host or hardware.ranks_per_host
+    if hosts > 1 and not (hardware.hosts_laws or hardware.domain_ranks or hardware.has("inter_host_bytes_per_second")):
+        pytest.skip(f"{profile} says nothing of links between hosts")
     network = Network(hardware=hardware, num_ranks=hosts * ranks, ranks_per_host=ranks)
     machine = Machine.of({"profile": profile, "num_hosts": hosts, "ranks_per_host": ranks})
     for operation, group in itertools.product(OPERATIONS, ("all", "host", "across")):

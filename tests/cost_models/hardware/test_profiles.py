@@ -211,8 +211,8 @@ def test_the_virtual_machine_is_measured_for_two_ranks_on_its_host() -> None:
     assert machine.ranks_per_host == 2
     assert {number.evidence for name, number in machine.numbers.items() if name != "hbm_bytes"} == {Evidence.MEASURED}
     message = np.array([2.0**24])
-    seconds = {operation: law.seconds(message, 2.0)[0] for operation, law in machine.domain_laws.items()}
-    assert seconds["reduce_scatter"] > seconds["all_gather"] > seconds["all_to_all"]
+    pace = {operation: law.pace(message, 2)[0] for operation, law in machine.domain_laws.items()}
+    assert pace["reduce_scatter"] > pace["all_gather"] > pace["all_to_all"]
     for law in machine.domain_laws.values():
         assert (law.basis.ranks, law.basis.evidence) == ((2,), Evidence.MEASURED)
 

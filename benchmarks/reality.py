@@ -44,11 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     predicted, left_out = predict(given.data)
     groups = [figures_of(name, some) for name, some in groups_of(predicted)]
     plans = list(compared(given.data, time_limit_seconds=PLAN_SECONDS)) if given.plans else []
-    said = [*verdicts(predicted), *verdict_of_plans(plans)]
-    print("\n".join((*_table(groups), "", *said, "", *_left_out(left_out))))
+    sentences = [*verdicts(predicted), *verdict_of_plans(plans)]
+    print("\n".join((*_table(groups), "", *sentences, "", *_left_out(left_out))))
     results = {
         "groups": [group.document() for group in groups],
-        "verdicts": said,
+        "verdicts": sentences,
         "plans": [asdict(plan) for plan in plans],
         "left_out": [{"file": file, "reason": reason, "rows": count} for (file, reason), count in left_out.items()],
     }

@@ -48,7 +48,7 @@ UNKNOWN_BEYOND, LEAST_BEYOND = 1.5, 1.1
 #: Network cards of one kind differ by so much between two clusters: 46.8 and 48.6 GB/s of 400 Gb/s.
 LEAST_SCATTER = 1.04
 #: Intervals widen by this where too few rows were measured to leave some of them out.
-UNJUDGED = 1.25
+UNTESTED = 1.25
 #: Rows of groups that the own library did not measure count so often in a joint fit: they alone show how ranks scale.
 LARGER_GROUPS = 3
 #: Messages over hosts up to here show a start beside their bandwidth.
@@ -85,12 +85,14 @@ def fit_domain_law(
     solution = fit_non_negative(matrix, both.seconds)
     is_rate = np.array([term.of != "once" and math.isinf(term.up_to_bytes) for term in terms])
     _check_bandwidth(both, matrix[:, : len(terms)] @ (solution[: len(terms)] * is_rate), operation)
-    kept = tuple(term._replace(seconds=float(value)) for term, value in zip(terms, solution, strict=False) if value > 0)
+    positive = tuple(
+        term._replace(seconds=float(value)) for term, value in zip(terms, solution, strict=False) if value > 0
+    )
     ranks = np.unique(both.num_ranks)
     own = ~is_other
     return DomainLaw(
         operation=operation,
-        terms=kept,
+        terms=positive,
         basis=Basis(
             library=library,
             ranks=tuple(int(n) for n in ranks),
@@ -100,7 +102,7 @@ def fit_domain_law(
             evidence=Evidence.MEASURED,
             source=source,
         ),
-        intervals=_intervals(matrix, both, judged=own, groups=both.num_ranks),
+        intervals=_intervals(matrix, both, tested=own, groups=both.num_ranks),
     )
 
 
@@ -139,7 +141,7 @@ def fit_hosts_law(
     ramps = _host_bends(rows)
     card, cap = solution[-2:]
     intervals = _intervals(
-        matrix, replace(rows, seconds=moved), judged=np.ones(len(moved), np.bool_), groups=rows.num_hosts
+        matrix, replace(rows, seconds=moved), tested=np.ones(len(moved), np.bool_), groups=rows.num_hosts
     )
     if starts is not None:
         lent = SizeInterval(0.0, 1 / LENT_START, LENT_START)
@@ -230,14 +232,14 @@ def _host_columns(rows: CollectiveRows, operation: str, most_by_card: float) -> 
     return np.stack([one, hop, *ramps, card, cap], axis=1)
 
 
-def _intervals(matrix: Floats, rows: CollectiveRows, *, judged: np.ndarray, groups: Floats) -> Intervals:
-    """Return the intervals of a fit, from fits that have not seen the rows that they are judged on."""
-    ratios, sizes = _unseen_ratios(matrix, rows, judged, groups)
+def _intervals(matrix: Floats, rows: CollectiveRows, *, tested: np.ndarray, groups: Floats) -> Intervals:
+    """Return the intervals of a fit, from fits that have not seen the rows that they are tested on."""
+    ratios, sizes = _unseen_ratios(matrix, rows, tested, groups)
     slack = 1.0
     if not len(ratios):
         # Rows that fit exactly say nothing of others.
-        ratios, sizes = (rows.seconds / (matrix @ fit_non_negative(matrix, rows.seconds)))[judged], rows.message_bytes
-        sizes, slack = sizes[judged], UNJUDGED
+        ratios, sizes = (rows.seconds / (matrix @ fit_non_negative(matrix, rows.seconds)))[tested], rows.message_bytes
+        sizes, slack = sizes[tested], UNTESTED
     whole = _limits(ratios, sizes)
     by_range = [
         _limits(ratios[here], sizes[here]) if np.sum(here) >= ROWS_PER_RANGE else whole
@@ -253,7 +255,7 @@ def _intervals(matrix: Floats, rows: CollectiveRows, *, judged: np.ndarray, grou
     return intervals.wider(slack)
 
 
-def _unseen_ratios(matrix: Floats, rows: CollectiveRows, judged: np.ndarray, groups: Floats) -> tuple[Floats, Floats]:
+def _unseen_ratios(matrix: Floats, rows: CollectiveRows, tested: np.ndarray, groups: Floats) -> tuple[Floats, Floats]:
     """Return measured over predicted seconds, and bytes, of rows in folds of whole message sizes and of whole groups.
 
     The ends of a range are no hold-out: what lies between is asked for. A fold whose fit lacks a part that the rows
@@ -270,7 +272,7 @@ def _unseen_ratios(matrix: Floats, rows: CollectiveRows, judged: np.ndarray, gro
     ratios: list[Floats] = [np.zeros(0)]
     bytes_of: list[Floats] = [np.zeros(0)]
     for unseen in folds:
-        asked = unseen & judged
+        asked = unseen & tested
         if not np.any(asked) or np.linalg.matrix_rank(held[~unseen]) < full:
             continue
         here = _ratios(matrix, rows.seconds, unseen)[asked[unseen]]

@@ -23,7 +23,7 @@ _REST = 6.0  # times as long as an incumbent took to verify, until the next one 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptIncumbent:
+class LegalIncumbent:
     """The best incumbent so far that keeps every limit."""
 
     family_set: SolverProblem
@@ -36,7 +36,7 @@ class IncumbentReporter:
 
     def __init__(self, context: SolveContext, on_result: OnResult | None) -> None:
         self._context, self._on_result = context, on_result
-        self.best: KeptIncumbent | None = None
+        self.best: LegalIncumbent | None = None
         self.bound = 0.0  # over all plans, seconds
         self._is_bound_final = False
         #: what it took to finish a plan, the longest time: what is found at the end must be finished, too
@@ -60,7 +60,7 @@ class IncumbentReporter:
         began = time.monotonic()
         if not self._is_best(family_set, found):
             return
-        self.best = KeptIncumbent(family_set=family_set, found=found, found_at_seconds=began)
+        self.best = LegalIncumbent(family_set=family_set, found=found, found_at_seconds=began)
         if (
             self._on_result is None
             or found.objective_seconds > self._reported_seconds * (1 - _WORTH_REPORTING)

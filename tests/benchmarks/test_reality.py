@@ -28,9 +28,9 @@ def test_every_row_is_predicted_or_left_out(tmp_path: Path, capsys: pytest.Captu
     assert sum(one["rows"] for one in found["left_out"]) == 4 + 2
     committed = json.loads((tmp_path / "r").read_text())
     assert committed == {name: part for name, part in found.items() if name != "rows"}
-    said = capsys.readouterr().out
-    assert "H100 1x8: " in said
-    assert "left out: 1 of held_out_steps.csv: no profile of L40S" in said
+    text = capsys.readouterr().out
+    assert "H100 1x8: " in text
+    assert "left out: 1 of held_out_steps.csv: no profile of L40S" in text
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,8 +166,8 @@ def measured() -> list[MeasuredCollective]:
 
 def test_laws_that_ship_are_those_of_the_public_rows() -> None:
     """The script that fits them makes the same documents again, of three platforms of each kind."""
-    kept = ("a100_sxm", "b300_sxm", "AWS p5", "example-cluster01")
-    rows = [row for row in measured() if row.platform.startswith(kept)]
+    some = ("a100_sxm", "b300_sxm", "AWS p5", "example-cluster01")
+    rows = [row for row in measured() if row.platform.startswith(some)]
     sets = {one.name: one for one in fitted_sets(rows)}
     for name in ("a100-nvswitch", "b300-nvswitch", "aws-p5-efa"):
         assert law_document(sets[name]) == law_document(load_law_set(name))

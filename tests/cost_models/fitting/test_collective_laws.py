@@ -153,7 +153,7 @@ def test_small_messages_alone_show_no_bandwidth() -> None:
         fit_hosts_law(constant, "all_to_all", library="NCCL", source="a test bench")
 
 
-def test_single_falling_steps_are_told_and_falling_series_refused() -> None:
+def test_single_falling_steps_are_reported_and_falling_series_refused() -> None:
     measured = in_domain(ranks=(8,))
     dented = measured.seconds.copy()
     dented[3] *= 2

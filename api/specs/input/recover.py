@@ -141,7 +141,7 @@ class _Rest:
         return place
 
     def _standing(self, location: Path) -> Path:
-        """Return a location without what follows a value that has no parts: ends may name a form that the value lacks."""
+        """Return a location without what follows a value that has no parts: ends may name a form of a value."""
         place: Any = self._content
         for depth, part in enumerate(location):
             if isinstance(place, dict):

@@ -70,7 +70,7 @@ def test_intervals_hold_unseen_rows_and_grow_with_noise() -> None:
     assert inside > 0.7 * len(fresh.seconds)  # noise of two draws, twice the variance
 
 
-def test_rows_of_another_runtime_lend_their_scaling_and_not_their_start() -> None:
+def test_rows_of_another_runtime_give_their_scaling_and_not_their_start() -> None:
     """A runtime that takes 30 us more measured up to 64 ranks, the library itself up to 4."""
     other = in_domain(ranks=(4, 8, 16, 64))
     other = replace(other, seconds=other.seconds + 30e-6)

@@ -1,6 +1,7 @@
 """Where in the range of rows lookups go: fields of ``access``, statistics, and the warning if that is unknown."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,6 +158,7 @@ def movielens(ids: str | None, schemes: list[str] | None = None) -> dict[str, ob
 
 def planned(spec: dict[str, object]) -> tuple[float, set[str]]:
     problem = parse_spec(raw(spec)).problem
+    problem = replace(problem, counts_starts=False)  # starts are the same whatever the order of rows
     result = plan(problem, cost_model=ROOFLINE, partitioner=LocalSearch(), limits=SolveLimits(time_limit_seconds=5.0))
     assert result.plan is not None
     return result.plan.evaluation.objective_seconds, {
@@ -165,14 +167,14 @@ def planned(spec: dict[str, object]) -> tuple[float, set[str]]:
 
 
 def test_ids_that_are_used_as_they_come_are_not_cut_by_rows() -> None:
-    """By rows every id goes to rank 0: eight times as long as an even cut, and seven times as long as by columns."""
+    """By rows every id goes to rank 0: eight times as long as an even cut, and more than five times as long as by columns."""
     believed, schemes = planned(movielens(None))
     assert schemes == {"row_wise"}
     by_rows, _ = planned(movielens("frequency_sorted", ["row_wise"]))
     assert by_rows == pytest.approx(8 * believed, rel=0.01)
     best, schemes = planned(movielens("frequency_sorted"))
     assert "row_wise" not in schemes
-    assert believed < best < by_rows / 6
+    assert believed < best < by_rows / 5
     assert math.isclose(planned(movielens("hashed"))[0], believed)
     (table, *_) = parse_spec(raw(movielens("frequency_sorted"))).problem.tables
     assert table.access == AccessCdf(points=((3953 / 1e7, 1.0), (1.0, 1.0)))

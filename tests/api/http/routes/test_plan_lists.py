@@ -38,7 +38,7 @@ def test_published_plans_are_listed_newest_first(
         "created_at": solve["ended_at"],
         "world_size": 2,
         "hardware_profile": "dgx-h100-80g",
-        "cost_model": "roofline@1",
+        "cost_model": "roofline@2",
         "objective": {
             key: plan["objective"][key] for key in ("name", "seconds", "lower_bound_seconds", "relative_gap")
         },

@@ -43,7 +43,7 @@ def starts(*, has_launches: bool = False) -> LearnedStarts:
 def test_what_was_measured_starts_as_the_curve_says_and_the_rest_as_the_profile() -> None:
     where = network(intra_host_latency_seconds=5 * MICRO)
     found = kind_starts([kind(Scheme.TABLE_WISE), kind(Scheme.ROW_WISE), kind(Scheme.DATA_PARALLEL)], starts(), where)
-    expected = np.array([[46.0, 23.0, 23.0], [46.0, 5.0, 5.0], [0.0, 0.0, 10.0]])
+    expected = np.array([[46.0, 23.0, 23.0], [46.0, 5.0, 5.0], [0.0, 0.0, 5.0]])
     np.testing.assert_allclose(found.seconds[:, COMM], expected * MICRO)
     assert found.evidence[:, Phase.INPUT_COMM].tolist() == [Evidence.MEASURED] * 3
     assert found.evidence[1, Phase.FORWARD_COMM] == Evidence.GIVEN

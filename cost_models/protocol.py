@@ -126,6 +126,22 @@ class ShardSeconds:
         freeze(self)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondsLimits:
+    """Between which limits the seconds of each shard lie, each by itself with the probability that the model states."""
+
+    lower_seconds: Floats  # (num_shards, NUM_PHASES)
+    upper_seconds: Floats
+
+    def __post_init__(self) -> None:
+        """Check shape and order, and make the arrays read-only."""
+        if self.lower_seconds.shape != self.upper_seconds.shape:
+            raise ValueError("Expected lower_seconds and upper_seconds of one shape.")
+        if not np.all((self.lower_seconds >= 0) & (self.lower_seconds <= self.upper_seconds)):
+            raise ValueError("Expected 0 <= lower_seconds <= upper_seconds.")
+        freeze(self)
+
+
 class CostModel(Protocol):
     """Predicts the time of one shard on one rank. Pure: same columns, same seconds.
 
@@ -158,6 +174,26 @@ class CostModel(Protocol):
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:
         """Price every row of ``work`` on ``hardware``."""
+        ...
+
+
+@runtime_checkable
+class IntervalModel(CostModel, Protocol):
+    """A cost model of single shards that knows how far measured seconds lie from its own.
+
+    Searches never ask for limits, so that an interval costs a solve nothing but the scores of its plans.
+    """
+
+    @property
+    def coverage(self) -> float:
+        """Probability that a measured time lies within its limits."""
+        ...
+
+    def limits(self, work: ShardWork, hardware: Hardware, *, launch_lookups: float) -> SecondsLimits:
+        """Return the limits of the seconds that :meth:`predict` returns.
+
+        ``launch_lookups`` are the lookups of one rank in a step: small launches are known less well than large ones.
+        """
         ...
 
 

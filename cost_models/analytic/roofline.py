@@ -39,6 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.analytic.gpu_memory import index_seconds, kernel_memory
+from cost_models.analytic.limits import limits_of
 from cost_models.analytic.sizes import (
     ID_BYTES,
     REMAP_BYTES,
@@ -57,7 +58,8 @@ from cost_models.collectives.collective_bytes import exchanges_of
 from cost_models.collectives.exchange import add_exchange
 from cost_models.collectives.starts import AnalyticStarts, StartPrices
 from cost_models.hardware.hardware import Hardware
-from cost_models.protocol import ShardSeconds, ShardWork
+from cost_models.intervals.factors import COVERAGE
+from cost_models.protocol import SecondsLimits, ShardSeconds, ShardWork
 from cost_models.vocabulary import IS_REPLICATED, NUM_PHASES, Kernel, Phase
 
 SORT_POSITION_BYTES = 4.0  # int32 beside each sort key
@@ -70,6 +72,7 @@ class RooflineModel:
     name = "roofline"
     version = "2"
     rounding = 0.0
+    coverage = COVERAGE
 
     @property
     def counted_phases(self) -> Bools:
@@ -88,6 +91,10 @@ class RooflineModel:
             add_lookups(tally, work, hardware)
             add_exchange(tally, work, hardware, exchanges_of(work))
         return tally.result()
+
+    def limits(self, work: ShardWork, hardware: Hardware, *, launch_lookups: float) -> SecondsLimits:
+        """Return between which limits the seconds lie; see :class:`cost_models.protocol.IntervalModel`."""
+        return limits_of(self, work, hardware, launch_lookups)
 
 
 def add_lookups(tally: Tally, work: ShardWork, hardware: Hardware) -> None:

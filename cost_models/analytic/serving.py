@@ -41,13 +41,15 @@ References
 import numpy as np
 
 from cost_models.analytic.gpu_memory import kernel_memory
+from cost_models.analytic.limits import limits_of
 from cost_models.analytic.sizes import distinct_rows, element_bytes, id_bytes, output_rows, stored_row_bytes
 from cost_models.analytic.tally import Tally
 from cost_models.analytic.tiers import Sought, add_tiers, host_links, tag_bytes
 from cost_models.arrays import Bools
 from cost_models.errors import UnsupportedWork
 from cost_models.hardware.hardware import Hardware, Quantity
-from cost_models.protocol import ShardSeconds, ShardWork
+from cost_models.intervals.factors import COVERAGE
+from cost_models.protocol import SecondsLimits, ShardSeconds, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
 #: Phases in which a card of a request gets or sends one message.
@@ -67,6 +69,7 @@ class ServingModel:
     name = "serving"
     version = "3"
     rounding = 0.0
+    coverage = COVERAGE
 
     @property
     def counted_phases(self) -> Bools:
@@ -102,3 +105,7 @@ class ServingModel:
         add_tiers(tally, work, hardware, Sought(seconds=np.zeros(work.num_shards), evidence=memory.forward_evidence))
         tally.add(Phase.FORWARD_COMM, returned / back.value, back.evidence)
         return tally.result()
+
+    def limits(self, work: ShardWork, hardware: Hardware, *, launch_lookups: float) -> SecondsLimits:
+        """Return between which limits the seconds lie; see :class:`cost_models.protocol.IntervalModel`."""
+        return limits_of(self, work, hardware, launch_lookups)

@@ -33,13 +33,15 @@ NVIDIA/nccl-tests issue 130 (all-to-all over hosts: N/(N-1) x network card per r
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from cost_models.arrays import Floats
 from cost_models.collectives.collective_bytes import Group
-from cost_models.hardware.hardware import Hardware, Quantity
+from cost_models.hardware.hardware import Hardware, Limit, Quantity
 from cost_models.hardware.laws.hosts_law import ROUNDS, HostsLaw
+from cost_models.intervals.factors import link_factors
 from cost_models.vocabulary import Evidence
 
 
@@ -133,7 +135,8 @@ class Network:
                 known = over.evidence_at(0.0, reach.num_domains, reach.num_ranks)
                 starts.append(_seconds(over.start(reach.num_domains, reach.inside), known, over.basis.source))
         longest = max(starts, key=lambda start: start.value)
-        return replace(longest, evidence=max(start.evidence for start in starts))
+        at_limit = float(self._limit_factors(operation, group, np.zeros(1))[0])
+        return replace(longest, value=longest.value * at_limit, evidence=max(start.evidence for start in starts))
 
     def whole_seconds(self, operation: str, group: Group, message_bytes: Floats) -> CommTime:
         """Return the seconds of whole collectives of these messages, their start included."""
@@ -150,6 +153,22 @@ class Network:
             return None if over is None else over.intervals.at(message_bytes, over.doublings_beyond(reach.num_domains))
         law = self.hardware.domain_laws.get(operation)
         return None if law is None else law.intervals.at(message_bytes, law.basis.doublings_away(reach.inside))
+
+    def _limit_factors(self, operation: str, group: Group, message_bytes: Floats) -> Floats:
+        """Return what multiplies the seconds of messages on hardware that is taken at a limit, 1 on hardware as stated.
+
+        Without a law it is what constant rates were off by (:func:`cost_models.intervals.factors.link_factors`).
+        """
+        if self.hardware.limit is Limit.NONE:
+            return np.ones(1)
+        reach: Literal["domain", "hosts"] = "hosts" if self._reach(group).num_domains > 1 else "domain"
+        sizes, place = np.unique(message_bytes, return_inverse=True)
+        found = []
+        for size in sizes.tolist():
+            rates = link_factors(reach, size)
+            found.append(self.whole_interval(operation, group, size) or (rates.lower, rates.upper))
+        side = 0 if self.hardware.limit is Limit.FASTEST else 1
+        return np.array([pair[side] for pair in found])[place.reshape(np.shape(message_bytes))]
 
     def _reach(self, group: Group) -> _Reach:
         """Lay out a group: domains are whole hosts, and the last one counts as full."""
@@ -170,6 +189,7 @@ class Network:
         paces = [self._inside(operation, reach, message_bytes), self._across(operation, reach, message_bytes)]
         known = [pace for pace in paces if pace is not None]
         slowest = np.max(np.broadcast_arrays(*(pace.seconds for pace in known)), axis=0)
+        slowest = slowest * self._limit_factors(operation, group, message_bytes)
         return CommTime(seconds=shard_bytes * slowest, evidence=max(pace.evidence for pace in known))
 
     def _inside(self, operation: str, reach: _Reach, message_bytes: Floats) -> CommTime | None:

@@ -7,6 +7,7 @@ replaces the profile's and has the evidence GIVEN.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from cost_models.errors import MissingHardwareNumber
 from cost_models.hardware.laws.domain_law import DomainLaw
 from cost_models.hardware.laws.hosts_law import HostsLaw
 from cost_models.hardware.laws.law_set import LawSet
+from cost_models.intervals.factors import number_error
 from cost_models.vocabulary import Evidence
 
 #: Rates of single uses of the link to host memory, where the general one is not enough.
@@ -25,7 +27,18 @@ _SHOWN_BYTES = tuple(2.0**power for power in range(16, 31, 2))
 #: Names of operations in ``intra_host_curves``, where they differ.
 _SHOWN_NAMES = {"all_to_all": "alltoall"}
 
+#: Numbers of links among ranks have intervals by the size of a message: ``Network`` applies them.
+_LINK_PREFIXES = ("intra_host_", "inter_host_")
+
 Value = TypeVar("Value")
+
+
+class Limit(Enum):
+    """How hardware is taken: as stated, or every number as fast or as slow as it may be."""
+
+    NONE = "none"
+    FASTEST = "fastest"
+    SLOWEST = "slowest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +63,15 @@ class Quantity:
         if self.relative_error is not None:
             parts.append(f"known to about {100 * self.relative_error:g}%")
         return "; ".join(part for part in parts if part)
+
+    def at_limit(self, limit: Limit) -> "Quantity":
+        """Return the number as fast or as slow as it may be; one that is no rate and no time stays as it is."""
+        is_rate = self.unit.endswith("_per_second")
+        if limit is Limit.NONE or not (is_rate or self.unit == "seconds"):
+            return self
+        factor = 1 + (number_error() if self.relative_error is None else self.relative_error)
+        grows = is_rate == (limit is Limit.FASTEST)
+        return replace(self, value=self.value * factor if grows else self.value / factor)
 
     def __post_init__(self) -> None:
         """Reject numbers that no hardware has."""
@@ -127,6 +149,7 @@ class Hardware:
     domain_ranks: int = 0
     description: str = ""  # what machine this is, for people
     devices: tuple[str, ...] = ()  # names that drivers have for its accelerators; () if none is known
+    limit: Limit = Limit.NONE  # of a copy that :meth:`at_limit` returned
     #: missing numbers by name, of a copy that collects them instead of raising
     _missing: dict[str, MissingHardwareNumber] | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -191,6 +214,17 @@ class Hardware:
         object.__setattr__(copy, "domain_laws", _Recorded(self.domain_laws, read, "{}_law"))
         object.__setattr__(copy, "hosts_laws", _Recorded(self.hosts_laws, read, "{}_hosts_law"))
         return copy, read
+
+    def at_limit(self, limit: Limit) -> "Hardware":
+        """Return a copy with every rate and time at its limit, all at once; prices of it are limits of prices.
+
+        Links among ranks keep their numbers and laws: ``Network`` takes them at the limit by the size of a message.
+        """
+        numbers = {
+            name: number if name.startswith(_LINK_PREFIXES) else number.at_limit(limit)
+            for name, number in self.numbers.items()
+        }
+        return replace(self, numbers=numbers, limit=limit)
 
     def with_overrides(self, values: Mapping[str, float], units: Mapping[str, str]) -> "Hardware":
         """Return a copy where the user's values replace the profile's, with evidence GIVEN.

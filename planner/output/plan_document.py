@@ -109,6 +109,12 @@ class PhaseDocument(TypedDict):
     hidden_seconds: Annotated[float, "Hidden under dense compute. Unit: seconds."]
     counted: Annotated[bool, "Whether the objective counts it."]
     evidence: Annotated[str, "The weakest number in it.", Example("measured")]
+    lower_seconds: Annotated[
+        float | None, "Lower limit of the seconds; null where the cost model knows none. Unit: seconds."
+    ]
+    upper_seconds: Annotated[
+        float | None, "Upper limit of the seconds; null where the cost model knows none. Unit: seconds."
+    ]
 
 
 class StartDocument(TypedDict):
@@ -234,7 +240,7 @@ class AnalyticPhaseDocument(TypedDict):
 
 
 class PredictionDocument(TypedDict):
-    """How well a learned model knows the seconds of a plan."""
+    """How well the cost model knows the seconds of a plan."""
 
     coverage: Annotated[
         float, "Probability that each rank's time in each phase lies within its own interval.", Example(0.9)

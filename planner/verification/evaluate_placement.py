@@ -9,12 +9,13 @@ import functools
 import numpy as np
 
 from cost_models.analytic.torchrec import TorchRecModel
-from cost_models.arrays import Floats
-from cost_models.protocol import AssignmentModel, CostModel
+from cost_models.arrays import Bools, Floats
+from cost_models.protocol import AssignmentModel, CostModel, IntervalModel
 from cost_models.vocabulary import STEP_PHASES, Evidence, Phase, Tier
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, StartLoad, TierLoad
 from planner.domain.problem.problem import Problem
+from planner.pricing.analytic_prediction import analytic_prediction, rank_limits, start_limits
 from planner.pricing.checkpoint import checkpoint_load, price_work
 from planner.pricing.learned_prediction import prediction, rank_seconds
 from planner.pricing.memory import LINES, capacity_bytes, reserved_by_tier
@@ -39,7 +40,8 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     slowdown = problem.cluster.phase_slowdown()
     seconds = placed.by_rank(problem, predicted.seconds) * slowdown
     starts = starts_of_placement(problem, placement, cost_model, hardware)
-    known, learned, counted = predicted.evidence, None, cost_model.counted_phases
+    known, plan_prediction, counted = predicted.evidence, None, cost_model.counted_phases
+    limits: tuple[Floats, Floats] | None = None
     if isinstance(cost_model, AssignmentModel):
         together = rank_seconds(placed.shards(), cost_model, hardware)
         known = together.evidence
@@ -47,11 +49,25 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
             _with_checkpoints(one * slowdown, seconds)
             for one in (together.seconds, together.lower_seconds, together.upper_seconds)
         )
-        limits = (
-            float(objective_of_ranks(problem, counted, lower + starts.by_phase)),
-            float(objective_of_ranks(problem, counted, upper + starts.by_phase)),
+        limits = (lower + starts.by_phase, upper + starts.by_phase)
+        plan_prediction = prediction(
+            problem,
+            placed.shards(),
+            cost_model,
+            together,
+            limits=_of_objective(problem, counted, limits),
+            hardware=hardware,
         )
-        learned = prediction(problem, placed.shards(), cost_model, together, limits=limits, hardware=hardware)
+    elif isinstance(cost_model, IntervalModel):
+        lower, upper = (_with_checkpoints(one * slowdown, seconds) for one in rank_limits(problem, placed, cost_model))
+        first, last = start_limits(problem, placement, cost_model)
+        limits = (
+            lower + message_loads(problem, lower) + first,
+            upper + message_loads(problem, upper) + last,
+        )
+        plan_prediction = analytic_prediction(
+            problem, placed, cost_model, predicted, limits=_of_objective(problem, counted, limits)
+        )
     seconds += message_loads(problem, seconds)
     seconds += starts.by_phase
     used = {
@@ -103,6 +119,8 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
                 hidden_seconds=float(hidden[phase]),
                 counted=bool(counted[phase]),
                 evidence=Evidence(int(evidence[phase])),
+                lower_seconds=None if limits is None else float(limits[0][:, phase].max()),
+                upper_seconds=None if limits is None else float(limits[1][:, phase].max()),
             )
             for phase in phases_of(problem)
         ),
@@ -117,7 +135,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         ),
         checkpoint=checkpoint,
         serving=serving_load(problem.serving, rank_time),
-        prediction=learned,
+        prediction=plan_prediction,
         whole_step=step,
         starts=_start_loads(starts),
     )
@@ -133,6 +151,12 @@ def _start_loads(starts: UsedStarts) -> tuple[StartLoad, ...]:
         )
         for kind, of_kind in zip(starts.kinds, starts.seconds, strict=True)
     )
+
+
+def _of_objective(problem: Problem, counted: Bools, limits: tuple[Floats, Floats]) -> tuple[float, float]:
+    """Return the objective with the seconds of every rank and phase at their limits."""
+    lower, upper = (float(objective_of_ranks(problem, counted, one)) for one in limits)
+    return lower, upper
 
 
 def _with_checkpoints(seconds: Floats, added_up: Floats) -> Floats:

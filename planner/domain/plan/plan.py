@@ -44,6 +44,9 @@ class PhaseLoad:
     hidden_seconds: float  # of ``seconds``, hidden under dense compute
     counted: bool  # whether the objective counts this phase
     evidence: Evidence  # the weakest number in it
+    #: of the rank with the largest: between these its time lies, as far as the model knows; None if that says nothing
+    lower_seconds: float | None = None
+    upper_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,7 @@ class AnalyticPhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """How well a learned model knows the seconds of a plan."""
+    """How well a model knows the seconds of a plan."""
 
     coverage: float  # probability that each rank's time in each phase lies within its own interval
     #: the objective with all of them at their lower, and at their upper limit
@@ -135,7 +138,7 @@ class Evaluation:
     hardware_numbers: frozenset[str]
     checkpoint: CheckpointLoad | None = None  # where the problem says how the job is checkpointed
     serving: ServingLoad | None = None  # of a request
-    prediction: Prediction | None = None  # of a learned model
+    prediction: Prediction | None = None  # of a model that knows its errors
     whole_step: WholeStep | None = None  # of a training step of which the dense part is known
     starts: tuple[StartLoad, ...] = ()  # in the seconds of every rank; () where none are priced
 

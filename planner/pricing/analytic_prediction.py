@@ -1,0 +1,58 @@
+"""What an analytic model says of a whole placement: limits of the seconds of ranks, and what the seconds rest on."""
+
+import numpy as np
+
+from cost_models.arrays import Floats
+from cost_models.hardware.hardware import Limit
+from cost_models.protocol import IntervalModel, ShardSeconds
+from cost_models.vocabulary import Evidence
+from planner.domain.plan.placement import Placement
+from planner.domain.plan.plan import Prediction
+from planner.domain.problem.problem import Problem
+from planner.pricing.placed_work import PlacedWork
+from planner.pricing.starts import starts_of_placement
+
+
+def rank_limits(problem: Problem, placed: PlacedWork, model: IntervalModel) -> tuple[Floats, Floats]:
+    """Return the lower and the upper seconds of every rank and phase, (num_ranks, NUM_PHASES) each."""
+    lookups = placed.lookups_by_rank(problem)[0]
+    busy = lookups[lookups > 0]
+    launch_lookups = float(busy.mean()) if len(busy) else 0.0
+    limits = model.limits(placed.work, problem.cluster.hardware, launch_lookups=launch_lookups)
+    return placed.by_rank(problem, limits.lower_seconds), placed.by_rank(problem, limits.upper_seconds)
+
+
+def start_limits(problem: Problem, placement: Placement, model: IntervalModel) -> tuple[Floats, Floats]:
+    """Return the lower and the upper seconds of starts in every phase, the same on every rank, (NUM_PHASES,) each.
+
+    Starts on hardware at its limit: those of collectives at the limits of empty messages, launches at those of numbers.
+    """
+    lower, upper = (
+        starts_of_placement(problem, placement, model, problem.cluster.hardware.at_limit(limit)).by_phase
+        for limit in (Limit.FASTEST, Limit.SLOWEST)
+    )
+    return lower, upper
+
+
+def analytic_prediction(
+    problem: Problem,
+    placed: PlacedWork,
+    model: IntervalModel,
+    predicted: ShardSeconds,
+    *,
+    limits: tuple[float, float],
+) -> Prediction:
+    """Say how well the seconds are known; ``limits`` are those of the objective."""
+    total = float(placed.by_rank(problem, predicted.seconds).sum())
+    measured_seconds = np.where(predicted.evidence == Evidence.MEASURED, predicted.seconds, 0.0)
+    measured = float(placed.by_rank(problem, measured_seconds).sum()) / total if total > 0 else 0.0
+    return Prediction(
+        coverage=model.coverage,
+        lower_seconds=limits[0],
+        upper_seconds=limits[1],
+        learned_share=0.0,
+        measured_share=measured,
+        analytic_share=1.0 - measured if total > 0 else 0.0,
+        fallbacks=(),
+        analytic_phases=(),
+    )

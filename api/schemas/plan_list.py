@@ -46,6 +46,22 @@ class ComparedNumber(Document):
     relative_change: float | None = Field(description="b / a - 1; null where a is 0.", examples=[-0.25])
 
 
+class ComparedObjective(ComparedNumber):
+    """An objective of both plans, and how well their difference is known."""
+
+    lower_change_seconds: float | None = Field(
+        description="Lower limit of b - a: a speed-up below 0. null where the cost model knows none. Unit: seconds.",
+        examples=[-0.0012],
+    )
+    upper_change_seconds: float | None = Field(
+        description="Upper limit of b - a; null where the cost model knows none. Unit: seconds.", examples=[-0.0008]
+    )
+    within_interval: bool | None = Field(
+        description="Whether a and b differ by less than the cost model knows: measure both. null where not known.",
+        examples=[False],
+    )
+
+
 class ComparedBytes(Document):
     """Bytes of both plans."""
 
@@ -70,7 +86,7 @@ class PlanDifferenceDocument(Document):
     same_plan: bool = Field(description="Whether the digests are equal.")
     same_spec: bool = Field(description="Whether they were made for one problem.")
     same_prices: bool = Field(description="Whether one cost model priced both; else seconds cannot be compared.")
-    objectives: dict[str, ComparedNumber] = Field(description="Objectives that both plans have. Unit: seconds.")
+    objectives: dict[str, ComparedObjective] = Field(description="Objectives that both plans have. Unit: seconds.")
     phases: dict[str, ComparedNumber] = Field(description="Phases that either plan has. Unit: seconds.")
     fullest_rank_bytes: dict[str, ComparedBytes] = Field(
         description="What tables take of the rank that is fullest in a tier, by tier. Unit: bytes."

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from cost_models.protocol import CostModel
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
-from planner.domain.plan.plan import Assumption, Plan, PlanResult
+from planner.domain.plan.plan import Assumption, Evaluation, Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
 from planner.options.enumerate import Families
@@ -87,7 +87,7 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
         assumptions=used_assumptions(context.assumptions, evaluation.hardware_numbers),
         versions=versions(),
         seed=context.limits.seed,
-        movement=_movement(context, family_set, outcome.assignment, placement, found),
+        movement=_movement(context, family_set, outcome.assignment, placement, evaluation),
     )
 
 
@@ -102,13 +102,17 @@ def _limit_of_a_proof(listed_seconds: float, bound: float) -> tuple[str, str]:
 
 
 def _movement(
-    context: SolveContext, family_set: SolverProblem, assignment: Assignment, placement: Placement, step_seconds: float
+    context: SolveContext,
+    family_set: SolverProblem,
+    assignment: Assignment,
+    placement: Placement,
+    evaluation: Evaluation,
 ) -> Movement | None:
     """Say what moves, counted from the rectangles, and reject what the search counted otherwise."""
     if context.previous_state is None:
         return None
     counted = movement_of(
-        context.problem, context.previous_state, placement, step_seconds, move_seconds_of(family_set, assignment)
+        context.problem, context.previous_state, placement, evaluation, move_seconds_of(family_set, assignment)
     )
     believed = moved_bytes(family_set, assignment)
     if abs(believed - counted.moved_bytes) > _AGREEMENT * max(believed, counted.moved_bytes):

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cost_models.protocol import CostModel
+from planner.domain.plan.change_limits import change_limits, priced_plan
 from planner.domain.plan.movement import Movement, PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.plan.plan import Evaluation
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table_names import name_in_module
@@ -32,8 +34,13 @@ class PreviousPlanState:
     placed: tuple[TablePlacement | None, ...]  # (T,) of the tables that it has in the same shape
     #: the families that have its shards, by table, and the pieces they have; its own scheme first
     cuts: tuple[tuple[tuple[int, Pieces], ...], ...]  # (T,)
-    seconds: float | None  # its objective; None where it is no longer legal
+    evaluation: Evaluation | None  # None where it is no longer legal
     issue: str  # why not
+
+    @property
+    def seconds(self) -> float | None:
+        """Its objective; None where it is no longer legal."""
+        return None if self.evaluation is None else self.evaluation.objective_seconds
 
 
 def named_as_in(problem: Problem, previous: PreviousPlan) -> PreviousPlan:
@@ -86,7 +93,7 @@ def locate_previous_plan(
         previous=previous,
         placed=placed,
         cuts=_cuts(problem, families, placed),
-        seconds=None if issues else score(problem, previous.placement, cost_model).objective_seconds,
+        evaluation=None if issues else score(problem, previous.placement, cost_model),
         issue=issues[0].message if issues else "",
     )
 
@@ -168,7 +175,7 @@ def movement_of(
     problem: Problem,
     previous_state: PreviousPlanState,
     placement: Placement,
-    step_seconds: float,
+    evaluation: Evaluation,
     charged_seconds: float,
 ) -> Movement:
     """Say what moves to a placement, how long it takes, and after how many steps it has paid for itself."""
@@ -197,15 +204,24 @@ def movement_of(
         remaining_steps=previous.remaining_steps,
         max_moved_bytes=previous.max_moved_bytes,
     )
-    return moved if previous_state.seconds is None else reprice_movement(moved, previous_state.seconds, step_seconds)
+    if previous_state.evaluation is None:
+        return moved
+    return reprice_movement(moved, (previous.placement, previous_state.evaluation), (placement, evaluation))
 
 
-def reprice_movement(movement: Movement, previous_seconds: float, step_seconds: float) -> Movement:
+def reprice_movement(
+    movement: Movement, before: tuple[Placement, Evaluation], after: tuple[Placement, Evaluation]
+) -> Movement:
     """Return what moves with the objectives of both plans under a cost model."""
-    saved = previous_seconds - step_seconds
+    previous_seconds = before[1].objective_seconds
+    saved = previous_seconds - after[1].objective_seconds
+    priced = [priced_plan(evaluation, placement) for placement, evaluation in (after, before)]
+    limits = None if priced[0] is None or priced[1] is None else change_limits(priced[0], priced[1])
     return replace(
         movement,
         previous_seconds=previous_seconds,
         saved_seconds_per_step=saved,
+        saved_lower_seconds=None if limits is None else limits[0],
+        saved_upper_seconds=None if limits is None else limits[1],
         break_even_steps=math.ceil(movement.seconds / saved) if saved > 0 and movement.seconds is not None else None,
     )

@@ -177,11 +177,11 @@ class _WholeRankEvaluator:
     def _reevaluated(self, found: Plan, number: int, evaluation: Evaluation) -> Plan:
         movement, previous = found.movement, self._previous
         if movement is not None and movement.previous_seconds is not None and previous is not None:
-            previous_seconds = score(self._problem, previous.placement, self._model).objective_seconds
+            rescored = score(self._problem, previous.placement, self._model)
             if movement.moved_bytes > 0:  # the gain that is asked for is a part of what the model itself says
-                more = previous.min_relative_gain * (previous_seconds - movement.previous_seconds)
+                more = previous.min_relative_gain * (rescored.objective_seconds - movement.previous_seconds)
                 movement = replace(movement, charged_seconds=movement.charged_seconds + more)
-            movement = reprice_movement(movement, previous_seconds, evaluation.objective_seconds)
+            movement = reprice_movement(movement, (previous.placement, rescored), (found.placement, evaluation))
         waited = 0.0 if found.found_seconds is None else found.solver_seconds - found.found_seconds
         return replace(
             found,

@@ -301,6 +301,10 @@ class MovementDocument(TypedDict):
     previous_objective_seconds: Annotated[float | None, "Of the previous plan now; null where it is no longer legal."]
     previous_issue: Annotated[str | None, "Why the previous plan is no longer legal."]
     saved_seconds_per_step: Annotated[float | None, "Previous objective less that of this plan. Unit: seconds."]
+    saved_lower_seconds: Annotated[
+        float | None, "Lower limit of the saved seconds; below 0 the move may cost time. null where not known."
+    ]
+    saved_upper_seconds: Annotated[float | None, "Upper limit of the saved seconds; null where not known."]
     break_even_steps: Annotated[int | None, "Steps until the move has paid; null where nothing is saved. Unit: steps."]
     charged_seconds_per_step: Annotated[float, "What the search added to the objective of a step. Unit: seconds."]
     remaining_steps: Annotated[int, "As in the spec: steps over which a move must pay. Unit: steps."]
@@ -340,7 +344,7 @@ class LoadsDocument(TypedDict):
     tiers: Annotated[list[TierDocument], "Predicted traffic of host memory, storage-class memory and block storage."]
     checkpoint: Annotated[CheckpointDocument | None, "What checkpoints take; null where the spec has none."]
     serving: Annotated[ServingDocument | None, "What requests ask of the cards; null of a training step."]
-    prediction: Annotated[PredictionDocument | None, "How well a learned model knows the seconds; else null."]
+    prediction: Annotated[PredictionDocument | None, "How well the cost model knows the seconds; null of torchrec."]
     whole_step: Annotated[
         WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."
     ]
@@ -393,7 +397,7 @@ class ScoreDocument(TypedDict):
     ]
     serving: Annotated[ServingDocument | None, "Where requests are served; null of a training step."]
     prediction: NotRequired[
-        Annotated[PredictionDocument | None, "How well a learned model knows these seconds; null of other models."]
+        Annotated[PredictionDocument | None, "How well the cost model knows these seconds; null of torchrec."]
     ]
     whole_step: NotRequired[
         Annotated[WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."]

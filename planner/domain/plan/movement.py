@@ -62,6 +62,9 @@ class Movement:
     previous_issue: str  # why not
     saved_seconds_per_step: float | None
     break_even_steps: int | None  # None where nothing is saved
+    #: between which limits the saved seconds lie; None where the cost model knows none
+    saved_lower_seconds: float | None = None
+    saved_upper_seconds: float | None = None
     charged_seconds: float  # what the search added to the objective of one step
     remaining_steps: int
     max_moved_bytes: float | None

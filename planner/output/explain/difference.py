@@ -1,9 +1,10 @@
 """What changed from one plan to another, as values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 
+from planner.domain.plan.change_limits import PricedPhase, PricedPlan, change_limits, phase_factors
 from planner.output.explain.text.fullest_ranks import fullest_ranks, tiers_in_order
 from planner.output.plan_document import PlanDocument, TableDocument
 
@@ -31,6 +32,7 @@ class PlanDifference:
     same_spec: bool
     same_prices: bool
     objectives: Mapping[str, Pair]
+    changes: Mapping[str, tuple[float, float]]  # limits of B - A, of objectives of which they are known
     phases: Mapping[str, Pair]
     fullest_rank_bytes: Mapping[str, Pair]  # by tier
     unchanged: int
@@ -45,7 +47,9 @@ class PlanDifference:
             "same_plan": self.same_plan,
             "same_spec": self.same_spec,
             "same_prices": self.same_prices,
-            "objectives": _compared(self.objectives),
+            "objectives": {
+                name: {**compared, **self._change(name)} for name, compared in _compared(self.objectives).items()
+            },
             "phases": _compared(self.phases),
             "fullest_rank_bytes": _compared(self.fullest_rank_bytes),
             "tables": {
@@ -57,6 +61,23 @@ class PlanDifference:
             },
         }
 
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """Objectives that differ by less than the cost model knows."""
+        return tuple(
+            name
+            for name, (lower, upper) in self.changes.items()
+            if lower <= 0 <= upper and self.objectives[name].before != self.objectives[name].after
+        )
+
+    def _change(self, name: str) -> dict[str, float | bool | None]:
+        lower, upper = self.changes.get(name, (None, None))
+        return {
+            "lower_change_seconds": lower,
+            "upper_change_seconds": upper,
+            "within_interval": None if lower is None else name in self.doubtful,
+        }
+
 
 def difference(a: PlanDocument, b: PlanDocument) -> PlanDifference:
     """Compare two plan documents, A and B, table by table and phase by phase."""
@@ -64,11 +85,14 @@ def difference(a: PlanDocument, b: PlanDocument) -> PlanDifference:
     after = {table["name"]: table for table in b["tables"]}
     both = [name for name in after if name in before]
     changed = tuple(name for name in both if _choice(before[name]) != _choice(after[name]))
+    same_prices = a["provenance"]["cost_model"] == b["provenance"]["cost_model"]
+    objectives = _objectives(a, b)
     return PlanDifference(
         same_plan=a["plan_digest"] == b["plan_digest"],
         same_spec=a["spec_digest"] == b["spec_digest"],
-        same_prices=a["provenance"]["cost_model"] == b["provenance"]["cost_model"],
-        objectives=_objectives(a, b),
+        same_prices=same_prices,
+        objectives=objectives,
+        changes=_changes(a, b, objectives) if same_prices else {},
         phases=_phases(a, b),
         fullest_rank_bytes=_fullest(a, b),
         unchanged=len(both) - len(changed),
@@ -93,6 +117,36 @@ def _objectives(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
         for name, before, after in found
         if before is not None and after is not None
     }
+
+
+def _changes(a: PlanDocument, b: PlanDocument, objectives: Iterable[str]) -> dict[str, tuple[float, float]]:
+    """Return the limits of each change; none where a plan, of an earlier version perhaps, states no limits."""
+    found = ((name, _priced(a, name), _priced(b, name)) for name in objectives)
+    return {
+        name: change_limits(before, after) for name, before, after in found if before is not None and after is not None
+    }
+
+
+def _priced(plan: PlanDocument, objective: str) -> PricedPlan | None:
+    """Return the phases of a plan in an objective; ``None`` where they have no limits."""
+    counted = [phase for phase in plan["phases"] if phase["counted"]]
+    names = [phase["name"] for phase in counted]
+    slowest = max(
+        (rank["seconds"] for rank in plan["ranks"]), key=lambda one: sum(one.get(name, 0.0) for name in names)
+    )
+    phases = {}
+    for phase in counted:
+        factors = phase_factors(phase["seconds"], phase.get("lower_seconds"), phase.get("upper_seconds"))
+        if factors is None:
+            return None
+        exposed = phase["seconds"] - phase["hidden_seconds"]
+        seconds = exposed if objective == "step_time" else slowest.get(phase["name"], 0.0)
+        phases[phase["name"]] = PricedPhase(seconds, *factors)
+    return PricedPlan(
+        phases=phases,
+        sharding_types=frozenset(table["sharding_type"] for table in plan["tables"]),
+        kernels=frozenset(table["compute_kernel"] for table in plan["tables"]),
+    )
 
 
 def _objective_seconds(plan: PlanDocument, name: str) -> float | None:

@@ -35,6 +35,13 @@ def _heading(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[st
         lines += paragraph(
             f"Priced by {models[0]} (A) and {models[1]} (B): seconds of the two cannot be compared.", indent=""
         )
+    for name in found.doubtful:
+        lower, upper = found.changes[name]
+        lines += paragraph(
+            f"{name} differs by less than the cost model knows: B may take {format_seconds(-lower)} less or"
+            f" {format_seconds(upper)} more. Measure both plans.",
+            indent="",
+        )
     return lines
 
 

@@ -53,4 +53,16 @@ def _gain(movement: MovementDocument, seconds: float) -> str:
         return text + (" and stays" if seconds == before else "")
     steps = movement["break_even_steps"]
     after = "" if steps is None else f"; the move has paid for itself after {counted(steps, 'step')}"
-    return f"{text}: {format_seconds(saved)} less per step{after}"
+    return f"{text}: {format_seconds(saved)} less per step{after}{_doubt(movement)}"
+
+
+def _doubt(movement: MovementDocument) -> str:
+    """Return a warning where the cost model cannot say whether anything is saved."""
+    lower, upper = movement.get("saved_lower_seconds"), movement.get("saved_upper_seconds")
+    if lower is None or upper is None or lower > 0:
+        return ""
+    lost = format_seconds(-lower)
+    return (
+        f"; but that lies inside the interval of the prediction, from {lost} more to {format_seconds(upper)} less:"
+        " measure both plans"
+    )

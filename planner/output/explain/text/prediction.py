@@ -1,32 +1,33 @@
-"""What a learned model says of its own prediction, as text for people."""
+"""What a cost model says of its own prediction, as text for people."""
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import PlanDocument, PredictionDocument, SurrogateDocument
+from planner.output.plan_document import ObjectiveDocument, PlanDocument, PredictionDocument, SurrogateDocument
 
 _MOST_SHOWN = 4
 
 
 def prediction_lines(plan: PlanDocument) -> list[str]:
-    """Return the lines about a learned model, none where the cost model is analytic."""
+    """Return the lines about the prediction, none where the cost model says nothing of its errors."""
     prediction, surrogate = plan.get("prediction"), plan.get("surrogate")
-    lines = [] if prediction is None else _prediction(prediction, plan["objective"]["name"])
+    lines = [] if prediction is None else _prediction(prediction, plan["objective"])
     if surrogate is not None:
         lines += _surrogate(surrogate)
     return ["Prediction", *lines] if lines else []
 
 
-def _prediction(prediction: PredictionDocument, objective: str) -> list[str]:
+def _prediction(prediction: PredictionDocument, objective: ObjectiveDocument) -> list[str]:
     lower, upper = format_seconds(prediction["lower_seconds"]), format_seconds(prediction["upper_seconds"])
-    shares = prediction["shares"]
+    shares, seconds = prediction["shares"], format_seconds(objective["seconds"])
     lines = paragraph(
-        f"{objective} between {lower} and {upper}: every rank and phase at its own limit at once;"
-        f" each of these holds with a probability of {prediction['coverage']:.4g}"
+        f"{objective['name']} {seconds}, {lower} to {upper} with every rank and phase at its own limit at once;"
+        f" each of these holds {prediction['coverage']:.0%} of measurements"
     )
+    learned = f"{shares['learned']:.0%} of the seconds are learned, " if shares["learned"] else ""
+    of_seconds = "" if learned else " of the seconds"
     lines += paragraph(
-        f"{shares['learned']:.0%} of the seconds are learned, {shares['measured']:.0%} rest on measured rates,"
-        f" {shares['analytic']:.0%} on others"
+        f"{learned}{shares['measured']:.0%}{of_seconds} rest on measured numbers, {shares['analytic']:.0%} on others"
     )
     if prediction["num_fallbacks"]:
         lines += paragraph("outside the measured range, priced by the analytic model:")

@@ -53,7 +53,7 @@ function predictionSection(prediction, surrogate) {
         ],
       ],
       ["Each limit holds with", `a probability of ${format.digits(prediction.coverage)}`],
-      ["Learned", format.wholeShare(shares.learned)],
+      shares.learned > 0 && ["Learned", format.wholeShare(shares.learned)],
       ["From measured rates", format.wholeShare(shares.measured)],
       ["From other numbers", format.wholeShare(shares.analytic)],
       surrogate && [

@@ -22,7 +22,7 @@ from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
-from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.builders import ROOFLINE, TORCHREC, make_cluster, make_problem, make_table
 from tests.support.planning.launching_model import SPREAD, LaunchingModel
 from tests.support.thorough import thorough
 
@@ -201,7 +201,7 @@ def test_the_prediction_has_limits_and_shares() -> None:
     assert reported.learned_share == pytest.approx(2 * MODEL.launch_seconds / total)
     assert reported.learned_share + reported.measured_share + reported.analytic_share == pytest.approx(1.0)
     assert reported.fallbacks == ()
-    assert score(problem, found.placement, ROOFLINE).prediction is None
+    assert score(problem, found.placement, TORCHREC).prediction is None
 
 
 def test_tables_outside_the_measured_range_are_named() -> None:

@@ -56,6 +56,42 @@ def test_objectives_and_uncounted_phases() -> None:
     assert by_phase[Phase.FORWARD_COMPUTE].evidence is Evidence.ESTIMATED
 
 
+def test_an_analytic_model_gives_limits_of_phases_and_of_the_objective() -> None:
+    problem, placement = one_table_plan()
+    evaluation = score(problem, placement, ROOFLINE)
+    said = evaluation.prediction
+    assert said is not None
+    assert (said.coverage, said.learned_share, said.fallbacks, said.analytic_phases) == (0.9, 0.0, (), ())
+    assert said.measured_share + said.analytic_share == pytest.approx(1.0)
+    for limit, lies in (("lower_seconds", lambda one, of: one < of), ("upper_seconds", lambda one, of: one > of)):
+        phases = {load.phase: getattr(load, limit) for load in evaluation.phases}
+        assert getattr(said, limit) == pytest.approx(sum(phases.values()))
+        assert all(lies(phases[load.phase], load.seconds) for load in evaluation.phases if load.seconds > 0)
+
+
+def test_limits_take_the_speed_of_a_rank_and_hidden_seconds_into_account() -> None:
+    problem, placement = one_table_plan()
+    fast = score(problem, placement, ROOFLINE)
+    slow = replace(problem, cluster=replace(problem.cluster, relative_speed_by_rank=(1.0, 1.0, 0.5, 1.0)))
+    by_phase = {load.phase: load for load in fast.phases}
+    for load in score(slow, placement, ROOFLINE).phases:
+        factor = 2.0 if load.phase in (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE) else 1.0
+        assert load.upper_seconds == pytest.approx(factor * (by_phase[load.phase].upper_seconds or 0.0))
+    hidden = replace(problem, pipeline="train_sparse_dist", dense=Dense(forward_seconds=1.0, backward_seconds=1.0))
+    with_dense = score(hidden, placement, ROOFLINE).prediction
+    assert with_dense is not None
+    assert fast.prediction is not None
+    input_comm = by_phase[Phase.INPUT_COMM].upper_seconds
+    assert input_comm is not None
+    assert with_dense.upper_seconds == pytest.approx(fast.prediction.upper_seconds - input_comm)
+
+
+def test_torchrec_s_terms_have_no_limits() -> None:
+    evaluation = score(*one_table_plan(), TORCHREC)
+    assert evaluation.prediction is None
+    assert {load.upper_seconds for load in evaluation.phases} == {None}
+
+
 def test_a_rank_of_half_the_speed_takes_twice_as_long_to_compute() -> None:
     problem, placement = one_table_plan()
     slow = replace(problem, cluster=replace(problem.cluster, relative_speed_by_rank=(1.0, 1.0, 0.5, 1.0)))

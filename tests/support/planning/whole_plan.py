@@ -94,6 +94,8 @@ def _evaluation() -> Evaluation:
                 hidden_seconds=0.1,
                 counted=True,
                 evidence=Evidence.MEASURED,
+                lower_seconds=0.45,
+                upper_seconds=0.6,
             ),
         ),
         tiers=(
@@ -185,6 +187,8 @@ def _movement() -> Movement:
         previous_seconds=1.2,
         previous_issue="",
         saved_seconds_per_step=0.2,
+        saved_lower_seconds=0.1,
+        saved_upper_seconds=0.3,
         break_even_steps=1,
         charged_seconds=0.00001,
         remaining_steps=1000,

@@ -1,5 +1,9 @@
 """What changed between two plans."""
 
+from typing import Any
+
+import pytest
+
 from planner.output.explain.difference import difference
 from planner.output.explain.text.difference import MAX_TABLE_ROWS, compare_plans
 from tests.support.planning.plan_documents import GIB, document, rank, shard, table
@@ -11,6 +15,50 @@ def moved() -> dict[str, object]:
     tables = [plan["tables"][0], table("items", "table_wise", [shard(0, (0, 100), GIB)])]
     objective = {**plan["objective"], "seconds": 0.006, "step_time_seconds": 0.006}
     return document(tables=tables, objective=objective)
+
+
+def with_limits(forward: float, comm: float, sharding_type: str = "row_wise", **changes: Any) -> dict[str, Any]:
+    """A plan of two phases, known to a factor of 2 and to 25%."""
+    plan = document(**changes)
+    phases = [
+        {**plan["phases"][0], "name": name, "seconds": seconds, "hidden_seconds": 0.0, "counted": True}
+        | {"lower_seconds": seconds / error, "upper_seconds": seconds * error}
+        for name, seconds, error in (("forward_compute", forward, 2.0), ("forward_comm", comm, 1.25))
+    ]
+    tables = [{**table, "sharding_type": sharding_type} for table in plan["tables"]]
+    objective = {**plan["objective"], "seconds": forward + comm, "step_time_seconds": forward + comm}
+    return {**plan, "phases": phases, "objective": objective, "tables": tables, "plan_digest": str(forward + comm)}
+
+
+def test_a_difference_inside_the_interval_has_a_warning() -> None:
+    a, b = with_limits(0.010, 0.010), with_limits(0.008, 0.011)
+    found = difference(a, b)
+    assert found.changes["step_time"] == pytest.approx((-0.004 + 0.0008, -0.001 + 0.00125))
+    assert "step_time" in found.doubtful
+    text = " ".join(compare_plans(a, b).split())
+    assert "step_time differs by less than the cost model knows: B may take 3.2 ms less or 250 us more." in text
+    assert max(map(len, compare_plans(a, b).splitlines())) <= 80
+    numbers = found.to_document()["objectives"]["step_time"]  # type: ignore[index]
+    assert numbers["within_interval"] is True
+    assert numbers["lower_change_seconds"] == found.changes["step_time"][0]
+
+
+def test_a_difference_beyond_the_interval_has_none() -> None:
+    a, b = with_limits(0.010, 0.010), with_limits(0.009, 0.010)
+    assert difference(a, b).changes["step_time"] == pytest.approx((-0.002, -0.0005))
+    assert "step_time" not in difference(a, b).doubtful
+    assert difference(a, b).to_document()["objectives"]["step_time"]["within_interval"] is False  # type: ignore[index]
+
+
+def test_other_sharding_types_share_no_errors_of_communication() -> None:
+    a, b = with_limits(0.010, 0.010), with_limits(0.010, 0.009, "table_wise")
+    assert "step_time" in difference(a, b).doubtful
+
+
+def test_plans_without_limits_or_of_other_prices_have_no_limits_of_their_difference() -> None:
+    assert difference(document(), moved()).changes == {}
+    other = with_limits(0.008, 0.011, provenance={**document()["provenance"], "cost_model": "torchrec@1"})
+    assert difference(with_limits(0.010, 0.010), other).changes == {}
 
 
 def test_equal_plans() -> None:
@@ -68,9 +116,10 @@ def test_plans_of_other_specs_and_prices_say_so() -> None:
 
 def test_documents() -> None:
     found = difference(document(), moved()).to_document()
+    unknown = dict.fromkeys(("lower_change_seconds", "upper_change_seconds", "within_interval"))
     assert found["objectives"] == {
-        "step_time": {"a": 0.005, "b": 0.006, "relative_change": 0.006 / 0.005 - 1},
-        "max_rank_time": {"a": 0.004, "b": 0.004, "relative_change": 0.0},
+        "step_time": {"a": 0.005, "b": 0.006, "relative_change": 0.006 / 0.005 - 1, **unknown},
+        "max_rank_time": {"a": 0.004, "b": 0.004, "relative_change": 0.0, **unknown},
     }
 
 

@@ -31,6 +31,15 @@ def reported(**changes: Any) -> str:
     return " ".join(line.strip() for line in lines)
 
 
+def test_a_gain_inside_the_interval_has_a_warning() -> None:
+    doubtful = reported(saved_lower_seconds=-0.0005, saved_upper_seconds=0.002)
+    assert (
+        "but that lies inside the interval of the prediction, from 500 us more to 2 ms less: measure both" in doubtful
+    )
+    assert "interval" not in reported(saved_lower_seconds=0.0005, saved_upper_seconds=0.002)
+    assert "interval" not in reported()  # of an earlier version
+
+
 def test_bytes_ranks_time_and_break_even() -> None:
     text = reported()
     assert text.startswith("From the previous plan sha256:555555555555…")

@@ -1,4 +1,4 @@
-"""What a learned model says of itself, as text."""
+"""What a cost model says of its own prediction, as text."""
 
 from typing import Any
 
@@ -18,15 +18,31 @@ def text_of(model: LaunchingModel) -> tuple[str, dict[str, Any]]:
 def test_limits_shares_and_the_search_are_reported_in_80_columns() -> None:
     text, document = text_of(LaunchingModel(launch_seconds=3e-7))
     reported = text[text.index("Prediction") :].split("\n\n")[0]
-    assert "probability of 0.9" in " ".join(reported.split())
+    assert "each of these holds 90% of measurements" in " ".join(reported.split())
     assert "are learned" in reported
     assert f"search {document['surrogate']['round']} of at most 4" in " ".join(reported.split())
     assert max(map(len, reported.splitlines())) <= 80
 
 
-def test_a_plan_of_an_analytic_model_has_no_such_lines() -> None:
+def test_a_plan_of_a_model_without_limits_has_no_such_lines() -> None:
     _, document = text_of(LaunchingModel(launch_seconds=3e-7))
     assert "Prediction" not in explain_plan({**document, "prediction": None, "surrogate": None})
+
+
+def test_an_analytic_plan_has_its_interval_and_nothing_of_learning() -> None:
+    _, document = text_of(LaunchingModel(launch_seconds=3e-7))
+    shares = {"learned": 0.0, "measured": 0.25, "analytic": 0.75}
+    limits = {"lower_seconds": 0.95e-3, "upper_seconds": 1.44e-3, "num_fallbacks": 0, "analytic_phases": []}
+    analytic = {
+        **document,
+        "objective": {**document["objective"], "seconds": 1.17e-3},
+        "prediction": {**document["prediction"], **limits, "shares": shares},
+        "surrogate": None,
+    }
+    reported = " ".join(explain_plan(analytic).split())
+    assert "step_time 1.17 ms, 950 us to 1.44 ms with every rank" in reported
+    assert "25% of the seconds rest on measured numbers, 75% on others" in reported
+    assert "learned" not in reported[reported.index("Prediction") :].split("Phases")[0]
 
 
 def test_fallbacks_are_named_up_to_a_number() -> None:

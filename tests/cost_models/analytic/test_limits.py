@@ -64,9 +64,11 @@ def test_limits_are_never_closer_than_public_launches_lie(kernel: Kernel, phase:
         assert factors(work, machine, phase, lookups) == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_collective_has_the_interval_of_its_law() -> None:
+@pytest.mark.parametrize(("message_bytes", "limits"), [(1e5, (0.8, 1.25)), (2e6, (0.9, 1.1))])
+def test_a_collective_has_the_interval_of_its_law(message_bytes: float, limits: tuple[float, float]) -> None:
     machine = hardware(laws=laws(domain_law()), hbm_bytes_per_second=1e12, **LINKS)
-    assert factors(table_shard(Scheme.TABLE_WISE), machine, Phase.FORWARD_COMM) == pytest.approx((0.9, 1.1))
+    work = table_shard(Scheme.TABLE_WISE, forward_message_bytes=message_bytes)
+    assert factors(work, machine, Phase.FORWARD_COMM) == pytest.approx(limits)
 
 
 def test_a_collective_without_a_law_has_the_factors_of_constant_rates() -> None:

@@ -40,7 +40,7 @@ def test_an_analytic_plan_has_its_interval_and_nothing_of_learning() -> None:
         "surrogate": None,
     }
     reported = " ".join(explain_plan(analytic).split())
-    assert "step_time 1.17 ms, 950 us to 1.44 ms with every rank" in reported
+    assert "max_rank_time 1.17 ms, 950 us to 1.44 ms with every rank" in reported
     assert "25% of the seconds rest on measured numbers, 75% on others" in reported
     assert "learned" not in reported[reported.index("Prediction") :].split("Phases")[0]
 

@@ -220,6 +220,8 @@ class Hardware:
 
         Links among ranks keep their numbers and laws: ``Network`` takes them at the limit by the size of a message.
         """
+        if limit is Limit.NONE:
+            return self
         numbers = {
             name: number if name.startswith(_LINK_PREFIXES) else number.at_limit(limit)
             for name, number in self.numbers.items()

@@ -59,13 +59,13 @@ def test_objectives_and_uncounted_phases() -> None:
 def test_an_analytic_model_gives_limits_of_phases_and_of_the_objective() -> None:
     problem, placement = one_table_plan()
     evaluation = score(problem, placement, ROOFLINE)
-    said = evaluation.prediction
-    assert said is not None
-    assert (said.coverage, said.learned_share, said.fallbacks, said.analytic_phases) == (0.9, 0.0, (), ())
-    assert said.measured_share + said.analytic_share == pytest.approx(1.0)
+    stated = evaluation.prediction
+    assert stated is not None
+    assert (stated.coverage, stated.learned_share, stated.fallbacks, stated.analytic_phases) == (0.9, 0.0, (), ())
+    assert stated.measured_share + stated.analytic_share == pytest.approx(1.0)
     for limit, lies in (("lower_seconds", lambda one, of: one < of), ("upper_seconds", lambda one, of: one > of)):
         phases = {load.phase: getattr(load, limit) for load in evaluation.phases}
-        assert getattr(said, limit) == pytest.approx(sum(phases.values()))
+        assert getattr(stated, limit) == pytest.approx(sum(phases.values()))
         assert all(lies(phases[load.phase], load.seconds) for load in evaluation.phases if load.seconds > 0)
 
 

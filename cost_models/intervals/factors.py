@@ -47,7 +47,7 @@ def link_factors(reach: Reach, message_bytes: float) -> Factors:
 def number_error() -> float:
     """Return by what part of itself a number of a profile may be wrong that states no error of its own.
 
-    Of rates of links, the only ones with enough measurements, those of measured evidence are no closer than estimates.
+    Of rates of links, the only ones with enough measurements, measured evidence does not mean a small error.
     """
     return _table().number_error
 

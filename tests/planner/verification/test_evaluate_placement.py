@@ -5,6 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cost_models.collectives.starts import LAUNCH_SECONDS
+from cost_models.hardware.hardware import Quantity
+from cost_models.intervals.factors import number_error
 from cost_models.vocabulary import STEP_PHASES, Evidence, Kernel, Phase, Scheme, Tier
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.shards import Shards
@@ -84,6 +87,25 @@ def test_limits_take_the_speed_of_a_rank_and_hidden_seconds_into_account() -> No
     input_comm = by_phase[Phase.INPUT_COMM].upper_seconds
     assert input_comm is not None
     assert with_dense.upper_seconds == pytest.approx(fast.prediction.upper_seconds - input_comm)
+
+
+def test_limits_hold_starts_within_limits_of_their_own() -> None:
+    problem, placement = one_table_plan()
+    launch = Quantity(value=4e-6, unit="seconds", evidence=Evidence.MEASURED, source="a test")
+    numbers = {**problem.cluster.hardware.numbers, LAUNCH_SECONDS: launch}
+    hardware = replace(problem.cluster.hardware, numbers=numbers)
+    problem = replace(problem, cluster=replace(problem.cluster, hardware=hardware), counts_starts=True)
+    with_starts = score(problem, placement, ROOFLINE)
+    without = score(replace(problem, counts_starts=False), placement, ROOFLINE)
+    launches = 9 * 4e-6  # of one kind, backward
+    least, most = launches / (1 + number_error()), launches * (1 + number_error())
+    one, other = (
+        next(load for load in evaluation.phases if load.phase is Phase.BACKWARD_COMPUTE)
+        for evaluation in (with_starts, without)
+    )
+    assert one.seconds - other.seconds == pytest.approx(launches)
+    assert (one.lower_seconds or 0.0) - (other.lower_seconds or 0.0) == pytest.approx(least)
+    assert (one.upper_seconds or 0.0) - (other.upper_seconds or 0.0) == pytest.approx(most)
 
 
 def test_torchrec_s_terms_have_no_limits() -> None:

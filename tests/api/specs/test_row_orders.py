@@ -167,7 +167,7 @@ def planned(spec: dict[str, object]) -> tuple[float, set[str]]:
 
 
 def test_ids_that_are_used_as_they_come_are_not_cut_by_rows() -> None:
-    """By rows every id goes to rank 0: eight times as long as an even cut, and more than five times as long as by columns."""
+    """By rows every id goes to rank 0: eight times as long as an even cut, and five times as long as by columns."""
     believed, schemes = planned(movielens(None))
     assert schemes == {"row_wise"}
     by_rows, _ = planned(movielens("frequency_sorted", ["row_wise"]))

@@ -248,7 +248,7 @@ def test_cached_shares_that_are_too_large_are_widened() -> None:
 def test_types_that_cannot_be_trained_are_for_inference() -> None:
     trained = diagnosed(make_problem(large(data_type="fp16"), **ranks_of(25e6)))
     assert not fixes_of(trained, "data_type")
-    served = diagnosed(make_problem(large(data_type="fp16", optimizer="none"), **ranks_of(25e6)))
+    served = diagnosed(make_problem(large(data_type="fp16", optimizer="none"), runtime="generic", **ranks_of(25e6)))
     assert [fix.changes[0].value for fix in fixes_of(served, "data_type")] == ["int8"]
 
 

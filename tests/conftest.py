@@ -20,8 +20,11 @@ stand_ins.know_link()
 # Jobs that a script starts in the background ignore Ctrl-C, and so would the commands that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# How long an example takes says more of the machine than of the code.
-settings.register_profile("shardplan", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long an example takes says more of the machine than of the code. A change is guarded by the same examples each
+# time, so that its tests fail by its own faults alone; ``make thorough`` draws new ones.
+settings.register_profile(
+    "shardplan", deadline=None, derandomize=not THOROUGH, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("shardplan")
 
 

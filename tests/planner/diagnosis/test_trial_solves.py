@@ -92,7 +92,10 @@ def test_a_share_is_preserved_for_later() -> None:
     [(1.0, 10, SHARE), (100.0, 10, MOST_SECONDS), (100.0, 5000, 20.0), (10.0, 5000, 2.0)],
 )
 def test_they_take_a_share_of_the_limit_at_most(limit_seconds: float, num_tables: int, most_seconds: float) -> None:
-    limits = attempt_limits(SolveLimits(time_limit_seconds=limit_seconds, seed=7), num_tables)
-    assert limits.time_limit_seconds == pytest.approx(most_seconds)
-    assert limits.work_limit_seconds == pytest.approx(most_seconds * COUNTED)
-    assert limits.seed == 7
+    limits = SolveLimits(time_limit_seconds=limit_seconds, seed=7, reproducible=False)
+    by_clock = attempt_limits(limits, num_tables)
+    assert by_clock.time_limit_seconds == pytest.approx(most_seconds)
+    counted = attempt_limits(replace(limits, reproducible=True), num_tables)
+    assert counted.work_limit_seconds == pytest.approx(most_seconds * COUNTED)
+    assert counted.time_limit_seconds == pytest.approx(limit_seconds * SHARE)  # work ends it before the clock does
+    assert by_clock.seed == counted.seed == 7

@@ -96,6 +96,9 @@ class _Search:
         known = least_seconds(found)
         left = sorted((one for one in some if one.bound.seconds * gap < known), key=lambda one: one.seconds)
         self.each(left[:1], 1.0 - _LOOKED_AT if len(some) > 1 else 1.0)
+        if sets.is_cut_by_clock:  # a proof holds, but with other sets another plan within the gap may come out
+            for one in found:
+                one.outcome = _cut_by_clock(one.outcome)
         return found
 
     def each(self, family_sets: list[FamilySet], part: float) -> None:
@@ -135,10 +138,13 @@ class _Search:
         """Keep the better plan, and say so where the clock may have cut the search: it may not come out again."""
         late_from_seconds = self._reporter.until_seconds - _LATE * self._context.limits.time_limit_seconds
         best = family_set.better(found)
-        proven = best.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
-        if proven or time.monotonic() < late_from_seconds or best.limit == "cancelled":
-            return best
-        return replace(best, limit="time")
+        is_proven = best.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
+        return best if is_proven or time.monotonic() < late_from_seconds else _cut_by_clock(best)
+
+
+def _cut_by_clock(outcome: Outcome) -> Outcome:
+    """Say that the clock ended work, but for a solve that was cancelled."""
+    return outcome if outcome.limit == "cancelled" else replace(outcome, limit="time")
 
 
 def _leaves_starts_out(priced: SolverProblem) -> bool:

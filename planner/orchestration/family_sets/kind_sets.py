@@ -15,8 +15,6 @@ least bound of the leaves is a bound on all plans.
 
 import heapq
 import itertools
-import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -24,6 +22,7 @@ import numpy as np
 
 from cost_models.arrays import Bools, Floats, Ints
 from planner.options.dominance import dominated_families, replaced_kinds
+from planner.orchestration.family_sets.deadline import Deadline
 from planner.pricing.price_options import restrict
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.problem import Objective, SolverProblem
@@ -33,7 +32,7 @@ from planner.solver.problem import Objective, SolverProblem
 _FIRST_PART, _FIRST_SECONDS, _FIRST_LOOK_SECONDS, _MOST_FIRST = 0.1, 0.02, 2e-5, 16
 #: Sets of kinds that bounds look at, at most, and the part of the boxes that are spent on them.
 _MOST_SETS, _PART_OF_BOXES = 96, 0.3
-_SPLIT_UNTIL = 0.5  # part of the time for bounds, by the clock, after which no set is split any more
+_SPLIT_UNTIL = 0.5  # part of the time to a deadline after which no set is split any more
 _BOXES_OF_A_SET = 2  # that a set costs with what is left out of it
 _FEWEST_BOXES = 4  # that are worth the relaxation of a set
 _BELOW = 1 - 1e-9  # of what is added to a bound
@@ -120,25 +119,28 @@ def kind_tree(
     max_sets: int,
     known_seconds: float,
     charges_others: bool = True,
-    until_seconds: float = math.inf,
+    deadline: Deadline | None = None,
 ) -> list[KindNode]:
     """Return sets that are split by kinds, the set of all plans first; the leaves hold every plan in one of them.
 
     The set with the least bound is split, until that one is decided, no better than a known plan, or ``max_sets`` were
-    looked at. Sets charge the least start of open kinds only if ``charges_others``. At ``until_seconds`` of the
-    monotonic clock no set is split any more.
+    looked at. Sets charge the least start of open kinds only if ``charges_others``. After a part of the time to the
+    deadline no set is split any more.
     """
+    split = (deadline or Deadline()).after(_SPLIT_UNTIL)
     root = _set_of(priced, *_all_open(priced), charges_others=charges_others)
     if root is None:
         return []
     root.bound = lower_bound(root.priced, known_seconds=known_seconds)
     nodes = [KindNode(kinds=root)]
     heap = [(root.bound.seconds, 0)]
-    while heap and len(nodes) < max_sets and time.monotonic() < until_seconds:
+    while heap and len(nodes) < max_sets:
         bound, number = heapq.heappop(heap)
         one = nodes[number].kinds
         if one.is_decided or bound >= known_seconds:
             continue
+        if split.is_over():
+            break
         kind, children = _open_kind(one), []
         for allowed, required in _halves(one, kind):
             half = _set_of(priced, allowed, required, charges_others=charges_others)
@@ -152,22 +154,21 @@ def kind_tree(
 
 
 def branch_kinds(
-    priced: SolverProblem, *, max_boxes: int, known_seconds: float, until_seconds: float = math.inf
+    priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
 ) -> list[KindSet]:
     """Return sets that hold every plan of a problem in one of them, each with its bound.
 
     Part of the boxes of bounds is spent on sets, the others on those that may hold a plan better than a known one.
     """
+    deadline = deadline or Deadline()
     most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, _MOST_SETS))
-    now = time.monotonic()
-    split_until = now + _SPLIT_UNTIL * max(until_seconds - now, 0.0)
-    nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds, until_seconds=split_until)
+    nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds, deadline=deadline)
     leaves = [node.kinds for node in nodes if node.children is None]
     promising = sorted((one for one in leaves if one.bound.seconds < known_seconds), key=lambda one: one.bound.seconds)
     left = max_boxes - _BOXES_OF_A_SET * len(nodes)
     boxes = max(left // max(len(promising), 1), _FEWEST_BOXES)
     for one in promising[: max(left // boxes, 0)]:
-        if time.monotonic() >= until_seconds:
+        if deadline.is_over():
             break
         found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds)
         one.bound = replace(found, seconds=max(found.seconds, one.bound.seconds))

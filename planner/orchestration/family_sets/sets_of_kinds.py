@@ -1,7 +1,6 @@
 """First plans and bounds of sets of kinds: from few sets that starts suggest, to sets that hold every plan."""
 
 import itertools
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from cost_models.arrays import Bools, Ints
 from planner.options.enumerate import Families
+from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet, at_home, first_plan, transferred
 from planner.orchestration.family_sets.kind_sets import (
     KindSet,
@@ -28,7 +28,7 @@ from planner.solver.problem import Outcome, SolverProblem
 #: Sets that are searched before the best of them is searched for long: by tables times ranks, at most so many of them.
 _SEARCHED = ((1_500, 6), (8_000, 3))
 _FEWEST_SEARCHED = 2
-_FIRST_UNTIL, _BOUNDED_UNTIL = 0.25, 0.45  # parts of the time limit, by the clock
+_FIRST_UNTIL, _BOUNDED_UNTIL = 0.25, 0.45  # parts of the time limit: deadlines of first plans and of bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,7 @@ class SetsOfKinds:
 
     tried: list[FamilySet]  # with first plans
     leaves: list[FamilySet]  # that hold every plan of the modes, with bounds
+    is_cut_by_clock: bool  # another run may try other sets
 
     def worth_searching(self, known_seconds: float) -> list[FamilySet]:
         """Return sets that may hold a plan better than ``known_seconds``, of least bound first, and the best one tried.
@@ -77,18 +78,21 @@ def sets_of_kinds(
         priced = replace(priced, move=replace(priced.move, any_seconds=modes[0].priced.move.any_seconds))
     of_modes = [without_replaced_kinds(drop_unusable(restrict(priced, mask))) for mask in masks]
     tried = list(modes)
+    # Work is counted; a machine that is too busy for it leaves the rest of the time to searches.
+    first, bounds = (
+        Deadline(context.began_seconds + part * context.limits.time_limit_seconds)
+        for part in (_FIRST_UNTIL, _BOUNDED_UNTIL)
+    )
     for usable in of_modes:
-        tried += _first_plans(context, usable, _schemes(context.families, usable), reporter)
+        tried += _first_plans(context, usable, _schemes(context.families, usable), reporter, first)
     best = min(tried, key=lambda one: one.seconds)
     close_seconds = best.seconds / (1 + context.limits.ending_gap)
-    # Work is counted; a machine that is too busy for it leaves the rest of the time to searches.
-    until_seconds = context.began_seconds + _BOUNDED_UNTIL * context.limits.time_limit_seconds
     leaves = []
     for usable in of_modes:
         boxes = max(max_boxes(usable) // len(of_modes), 1)
-        for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, until_seconds=until_seconds):
+        for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounds):
             leaves.append(_leaf(context, one, tried))
-    return SetsOfKinds(tried=tried, leaves=leaves)
+    return SetsOfKinds(tried=tried, leaves=leaves, is_cut_by_clock=first.ended_work or bounds.ended_work)
 
 
 def _most_searched(priced: SolverProblem) -> int:
@@ -97,14 +101,17 @@ def _most_searched(priced: SolverProblem) -> int:
 
 
 def _first_plans(
-    context: SolveContext, usable: SolverProblem, kind_scheme: Ints, reporter: IncumbentReporter
+    context: SolveContext,
+    usable: SolverProblem,
+    kind_scheme: Ints,
+    reporter: IncumbentReporter,
+    deadline: Deadline,
 ) -> Iterator[FamilySet]:
     """Yield plans of few kinds, and of those of the best plan with one kind less, as long as that is better."""
     best: FamilySet | None = None
     most = most_first_sets(usable, context.limits.work_seconds)
-    until_seconds = context.began_seconds + _FIRST_UNTIL * context.limits.time_limit_seconds
     for one in itertools.islice(first_sets(usable, kind_scheme), most):
-        if time.monotonic() >= until_seconds:
+        if deadline.is_over():
             return
         found = first_plan(context, one.priced, reporter)
         yield found
@@ -114,7 +121,7 @@ def _first_plans(
         improves = False
         used = used_kinds(best.priced, best.outcome.assignment)[: usable.num_kinds]
         for one in itertools.islice(without_one(usable, used), most):
-            if time.monotonic() >= until_seconds:
+            if deadline.is_over():
                 return
             most -= 1
             found = first_plan(context, one.priced, reporter)

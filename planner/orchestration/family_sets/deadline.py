@@ -1,0 +1,33 @@
+"""The clock beside counted work: on a machine too busy for the work, it leaves the rest of the time to what follows."""
+
+import math
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Deadline:
+    """A moment of the monotonic clock, by default never, that remembers whether it ended any work.
+
+    Deadlines that are made from one another remember together.
+    """
+
+    until_seconds: float = math.inf
+    _ended: list[float] = field(default_factory=list)  # moments at which work was ended
+
+    @property
+    def ended_work(self) -> bool:
+        """Whether the clock ended work, so that the same spec may get another plan."""
+        return bool(self._ended)
+
+    def is_over(self) -> bool:
+        """Whether the moment has come; ask only where work is left."""
+        now = time.monotonic()
+        if now >= self.until_seconds:
+            self._ended.append(now)
+        return now >= self.until_seconds
+
+    def after(self, part: float) -> "Deadline":
+        """Return an earlier deadline, after this part of the time that is left."""
+        now = time.monotonic()
+        return Deadline(now + part * max(self.until_seconds - now, 0.0), self._ended)

@@ -9,6 +9,7 @@ and ``domain_ranks`` where several hosts share a domain.
 The profile ``custom`` is not a file: it has no numbers of its own.
 """
 
+import functools
 import json
 from collections.abc import Mapping
 from importlib.resources import files
@@ -31,6 +32,7 @@ class InvalidProfile(ValueError):
     """A profile document breaks the rules; a defect of the package, not of a request."""
 
 
+@functools.cache
 def profile_ids() -> tuple[str, ...]:
     """Return the ids of all profiles, sorted, ``custom`` last."""
     names = (entry.name for entry in (files("cost_models") / "hardware" / "profiles").iterdir())
@@ -56,6 +58,12 @@ def load_profile(profile: str) -> Hardware:
     known = profile_ids()
     if profile not in known:
         raise UnknownProfile(profile, known)
+    return _shipped(profile)
+
+
+@functools.cache
+def _shipped(profile: str) -> Hardware:
+    """Return a profile that ships; read once, as every spec names one and values are immutable."""
     text = (files("cost_models") / "hardware" / "profiles" / f"{profile}.json").read_text(encoding="utf-8")
     return parse_profile(json.loads(text), expected_id=profile)
 

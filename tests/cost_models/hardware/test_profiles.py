@@ -363,3 +363,8 @@ def test_a_valid_document_is_read() -> None:
 def test_broken_documents_are_refused(broken: object, message: str) -> None:
     with pytest.raises(InvalidProfile, match=message):
         parse_profile(broken, expected_id="x")
+
+
+def test_a_profile_is_read_once() -> None:
+    """Every spec names one, and reading it would take most of the time that a small spec takes."""
+    assert load_profile("dgx-h100-80g") is load_profile("dgx-h100-80g")

@@ -11,6 +11,7 @@ from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Objective, SolverProblem
 from tests.support.planning.builders import random_priced
+from tests.support.thorough import THOROUGH
 
 LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.2, relative_gap=0.0)
 
@@ -36,7 +37,7 @@ def instances(draw: st.DrawFn) -> SolverProblem:
     )
 
 
-@settings(max_examples=30, derandomize=True, deadline=None, database=None)
+@settings(max_examples=30 if THOROUGH else 12, derandomize=True, deadline=None, database=None)
 @given(instances())
 def test_no_plan_beats_its_bound(priced: SolverProblem) -> None:
     """Neither the plans on the way nor the last one, and dropping families loses nothing."""

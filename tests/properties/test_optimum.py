@@ -15,9 +15,9 @@ from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Reason
 from tests.properties.problems import is_at_most, optimum, problems
 from tests.support.planning.builders import ROOFLINE
-from tests.support.thorough import thorough
+from tests.support.thorough import THOROUGH, thorough
 
-CAREFUL = settings(max_examples=30, derandomize=True, deadline=None, database=None)
+CAREFUL = settings(max_examples=30 if THOROUGH else 12, derandomize=True, deadline=None, database=None)
 
 
 def same(first: float, second: float) -> bool:

@@ -17,7 +17,7 @@ from planner.pricing.price_options import price
 from tests.support.planning.random_specs import Spec, random_spec, with_previous
 from tests.support.thorough import THOROUGH
 
-_NUM_SPECS = 1000 if THOROUGH else 16
+_NUM_SPECS = 1000 if THOROUGH else 8
 _ROUNDING = 1 + 1e-9
 
 

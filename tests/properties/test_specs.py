@@ -15,7 +15,7 @@ from planner.solver.problem import Reason
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.properties.specs import Json, broken_specs, specs
-from tests.support.thorough import thorough
+from tests.support.thorough import THOROUGH, thorough
 
 CAREFUL = settings(derandomize=True, deadline=None, database=None)
 
@@ -74,7 +74,7 @@ def test_a_broken_spec_is_rejected_with_places_in_the_document_as_it_was_sent(sp
         assert leads_into(issue.pointer, spec), issue
 
 
-@settings(CAREFUL, max_examples=60)
+@settings(CAREFUL, max_examples=60 if THOROUGH else 25)
 @given(specs())
 def test_every_plan_is_legal_and_no_better_than_its_bound(spec: Json) -> None:
     """Through the service's own reader, and back through its plan document."""

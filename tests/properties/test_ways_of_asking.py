@@ -22,7 +22,7 @@ from tests.support.planning.random_specs import Spec
 from tests.support.planning.slow_hosts import slow_host_spec, slower_with_previous
 from tests.support.thorough import THOROUGH
 
-_NUM_SPECS, _NUM_REPLANS = (200, 3) if THOROUGH else (10, 1)
+_NUM_SPECS, _NUM_REPLANS = (200, 3) if THOROUGH else (5, 1)
 _ROUNDING = 1 + 1e-9
 
 

@@ -17,8 +17,10 @@ from planner.verification.plan_from_placement import plan_of_placement
 from tests.support.oracle.differences import differ, figures
 from tests.support.oracle.random_jobs import random_job
 from tests.support.planning.random_placements import random_placement
+from tests.support.thorough import THOROUGH
 
 CHUNKS, CHUNK, PLANS_PER_JOB = 40, 70, 4  # some jobs are refused or have no plan: 10,000 plans are left
+_NUM_FIRST = 90 if THOROUGH else 30  # jobs of the first test
 
 
 def legal_jobs(numbers: range) -> Iterator[tuple[int, dict[str, Any], SolveRequest]]:
@@ -78,9 +80,9 @@ def compared(numbers: range, plans_per_job: int) -> tuple[int, int]:
 
 
 def test_figures_are_those_of_the_page() -> None:
-    num_plans, num_figures = compared(range(90), 1)
-    assert num_plans > 80
-    assert num_figures > 10_000
+    num_plans, num_figures = compared(range(_NUM_FIRST), 1)
+    assert num_plans > 0.85 * _NUM_FIRST
+    assert num_figures > 110 * _NUM_FIRST
 
 
 @pytest.mark.thorough

@@ -11,7 +11,7 @@ from tests.support.planning.random_specs import Spec, random_spec, with_previous
 from tests.support.service.live import Live
 from tests.support.thorough import THOROUGH
 
-_NUM_SPECS = 200 if THOROUGH else 12
+_NUM_SPECS = 200 if THOROUGH else 6
 
 
 def answer_of_service(live: Live, spec: Spec) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """Sets of kinds hold every plan in one of them, and no plan of a set beats its bound: tried on all plans there are."""
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -40,6 +41,17 @@ def small(seed: int, *, fill: float = 0.6, windows: bool = True) -> SolverProble
     return drop_unusable(with_kinds(priced, seed, scale=(0.1, 3.0, 30.0)[seed % 3]))
 
 
+@functools.cache
+def plans_of(seed: int) -> list[tuple[np.ndarray, float]]:
+    """The kinds and the objective of every legal plan of a small problem, which several numbers of sets share."""
+    priced = small(seed)
+    return [
+        (used_kinds(priced, assignment), objective_of(priced, assignment))
+        for assignment in all_assignments(priced)
+        if not violations(priced, assignment)
+    ]
+
+
 def holds(one: KindSet, used: np.ndarray) -> bool:
     return not np.any(used & ~one.allowed) and not np.any(one.required & ~used)
 
@@ -50,12 +62,9 @@ def test_every_plan_is_in_one_leaf_and_no_better_than_its_bound(seed: int, max_b
     priced = small(seed)
     leaves = branch_kinds(priced, max_boxes=max_boxes, known_seconds=np.inf)
     assert len(leaves) > 1 or max_boxes < 12
-    for assignment in all_assignments(priced):
-        if violations(priced, assignment):
-            continue
-        used = used_kinds(priced, assignment)
+    for used, objective in plans_of(seed):
         [leaf] = [one for one in leaves if holds(one, used)]
-        assert leaf.bound.seconds <= objective_of(priced, assignment) * ROUNDING
+        assert leaf.bound.seconds <= objective * ROUNDING
 
 
 @pytest.mark.parametrize("seed", range(30 if THOROUGH else 6))

@@ -15,10 +15,10 @@ from planner.solver.evaluate import objective_of, violations
 from planner.solver.problem import Objective, SolverProblem
 from tests.support.planning.builders import best_assignment, brute_force, random_priced, with_kinds
 from tests.support.planning.certificates import certified, resealed, some_plan, with_rules
-from tests.support.thorough import thorough
+from tests.support.thorough import THOROUGH, thorough
 
 ROUNDING = 1 + 1e-11  # prices are stated with twelve digits
-SETTINGS = settings(max_examples=25, derandomize=True, deadline=None, database=None)
+SETTINGS = settings(max_examples=25 if THOROUGH else 10, derandomize=True, deadline=None, database=None)
 
 
 @st.composite

@@ -101,6 +101,8 @@ def _zipf_classes(alpha: Floats, num_rows: Ints) -> tuple[Floats, Floats]:
 
 def _rows_by_rate(histograms: Sequence[ReuseHistogram]) -> Floats:
     """Fit how many rows have which rate to histograms of one batch each, (histograms, rates)."""
+    if not histograms:
+        return np.zeros((0, len(_RATES)))
     seen = np.array([one.distinct_rows for one in histograms]).reshape(-1, NUM_REUSE_BINS)
     chances = _bin_chances()
     is_seen = chances.sum(axis=1)

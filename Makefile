@@ -12,9 +12,9 @@ TORCH_PIP_ARGS ?=
 TORCHREC_PINS ?= constraints-torchrec.txt
 PYTEST_ARGS ?=
 # Test processes, two more than CI has cores, as many tests wait; the tests of one file stay in one, because they may share
-# a service.
+# a service. The longest files start first (tests/support/longest.py).
 TEST_PROCESSES ?= 4
-PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(PYTEST_ARGS)
+PYTEST = $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 # Public data and the peers' figures that suites of `make bench` take in.
 SHARED ?= ../shared
 # Suites of benchmarks/optimizer.py to run, how many instances of each, and any other argument of it.

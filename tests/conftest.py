@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from benchmarks.service.local_postgres import NoPostgres, Postgres
+from tests.support.longest import longest_first
 from tests.support.paths import ROOT, SHARED
 from tests.support.service import stand_ins
 from tests.support.thorough import THOROUGH
@@ -29,7 +30,8 @@ settings.load_profile("shardplan")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only ``make thorough`` runs."""
+    """Begin with the longest files, and leave out what only ``make thorough`` runs."""
+    items[:] = longest_first(items)
     if THOROUGH:
         return
     left_out = [item for item in items if item.get_closest_marker("thorough")]

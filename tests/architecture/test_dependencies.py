@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sources import files_of, nodes_of
+
 OURS = {"api", "planner", "cost_models"}
 #: Import names that differ from the distribution's.
 DISTRIBUTION_OF = {
@@ -38,25 +40,25 @@ def declared(root: Path) -> set[str]:
     return {canonical(line) for line in project["dependencies"]}
 
 
-def imported(root: Path) -> set[str]:
+@pytest.fixture(scope="module")
+def imported() -> set[str]:
     names = set()
-    for package in OURS:
-        for source in (root / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(source.read_text())):
-                if isinstance(node, ast.Import):
-                    names.update(alias.name.partition(".")[0] for alias in node.names)
-                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                    names.add(node.module.partition(".")[0])
+    for source in files_of(OURS):
+        for node in nodes_of(source):
+            if isinstance(node, ast.Import):
+                names.update(alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                names.add(node.module.partition(".")[0])
     outside = names - OURS - OF_TYPE_CHECKERS - set(sys.stdlib_module_names)
     return {canonical(DISTRIBUTION_OF.get(name, name)) for name in outside}
 
 
-def test_what_is_imported_is_declared(root: Path, declared: set[str]) -> None:
-    assert imported(root) - declared - OF_THE_TRAINING_ENVIRONMENT == OF_AN_EXTRA
+def test_what_is_imported_is_declared(imported: set[str], declared: set[str]) -> None:
+    assert imported - declared - OF_THE_TRAINING_ENVIRONMENT == OF_AN_EXTRA
 
 
-def test_what_is_declared_is_imported(root: Path, declared: set[str]) -> None:
-    assert declared - imported(root) == ASSETS | DRIVERS
+def test_what_is_declared_is_imported(root: Path, imported: set[str], declared: set[str]) -> None:
+    assert declared - imported == ASSETS | DRIVERS
     assert 'files("fastapi_offline")' in (root / "api" / "http" / "openapi" / "console.py").read_text()
 
 

@@ -1,26 +1,29 @@
 """Texts of users become numbers in one way, which reads no digits of other scripts and no underscores."""
 
 import ast
+import re
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.support.paths import ROOT
+from tests.support.sources import files_of, nodes_of, text_of
+
 #: It reads pointers that this repository writes.
 _ALLOWED = {"planner/diagnosis/subsets.py"}
+_ASKING = ("isdigit", "isdecimal", "isnumeric")
 
 
-def sources() -> Iterator[tuple[str, ast.AST]]:
-    for room in ("api", "planner", "cost_models"):
-        for path in sorted((ROOT / room).rglob("*.py")):
-            yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text())
+def nodes(pattern: str) -> Iterator[tuple[str, ast.AST]]:
+    """Files with their nodes, of those alone whose text has a pattern."""
+    for path in files_of(("api", "planner", "cost_models")):
+        if re.search(pattern, text_of(path)):
+            yield from ((path.relative_to(ROOT).as_posix(), node) for node in nodes_of(path))
 
 
 def test_patterns_name_the_digits_that_they_take() -> None:
     """``\\d`` takes those of all scripts, and ``int`` reads them."""
     found = [
         f"{name}:{node.lineno}"
-        for name, tree in sources()
-        for node in ast.walk(tree)
+        for name, node in nodes(r"\\d")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
         for argument in node.args[:1]
@@ -33,9 +36,8 @@ def test_patterns_name_the_digits_that_they_take() -> None:
 def test_no_code_asks_a_text_whether_it_is_digits() -> None:
     found = [
         f"{name}:{node.lineno}"
-        for name, tree in sources()
+        for name, node in nodes("|".join(_ASKING))
         if name not in _ALLOWED
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr in ("isdigit", "isdecimal", "isnumeric")
+        if isinstance(node, ast.Attribute) and node.attr in _ASKING
     ]
     assert not found

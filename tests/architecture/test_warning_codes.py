@@ -4,16 +4,16 @@ import ast
 from collections.abc import Iterator
 
 from tests.support.paths import ROOT
+from tests.support.sources import files_of, nodes_of, text_of
 
 
 def codes_of_warnings() -> Iterator[str]:
     """The codes of all calls that make a warning: those with its severity, and those of a partial with it."""
-    for folder in ("api", "planner"):
-        for path in (ROOT / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Call) and (is_warning(node) or ast.unparse(node.func) == "_warning"):
-                    codes = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "code")]
-                    yield from (str(code.value) for code in codes if isinstance(code, ast.Constant))
+    for path in files_of(("api", "planner")):
+        for node in nodes_of(path) if "warning" in text_of(path) else ():
+            if isinstance(node, ast.Call) and (is_warning(node) or ast.unparse(node.func) == "_warning"):
+                codes = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "code")]
+                yield from (str(code.value) for code in codes if isinstance(code, ast.Constant))
 
 
 def is_warning(call: ast.Call) -> bool:

@@ -27,7 +27,7 @@ from tests.support.planning.whole_tables import whole_table
 from tests.support.thorough import thorough
 
 #: Counted work ends the search; the clock is far away, however busy the machine.
-LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=1.0, relative_gap=0.0)
+LIMITS = SolveLimits(time_limit_seconds=120.0, work_limit_seconds=0.3, relative_gap=0.0)
 
 
 def solve(problem: Problem, previous: PreviousPlan | None = None, limits: SolveLimits = LIMITS) -> PlanResult:

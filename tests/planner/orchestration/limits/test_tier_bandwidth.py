@@ -30,7 +30,7 @@ from planner.verification.plan_from_placement import plan_of_placement
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, TORCHREC, all_assignments, make_cluster, make_problem, make_table
 
-LIMITS = SolveLimits(time_limit_seconds=2.0)
+LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.5)
 CACHED = TableConstraints(
     sharding_types=frozenset({Scheme.TABLE_WISE}),
     compute_kernels=frozenset({Kernel.FUSED, Kernel.FUSED_UVM_CACHING}),

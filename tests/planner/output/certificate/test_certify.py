@@ -24,7 +24,7 @@ from tests.support.planning.certificates import SPEC_DIGEST, Document, resealed
 from tests.support.planning.launching_model import LaunchingModel
 from tests.support.thorough import thorough
 
-LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.5)
+LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.2)
 
 
 def tables(count: int = 6, **changes: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from tests.support.planning.builders import brute_force, random_priced
 class TestCpSat(PartitionerContract):
     partitioner = cp_sat.CpSat()
     exact = True
-    limits = replace(LIMITS, work_limit_seconds=5.0)
+    limits = replace(LIMITS, work_limit_seconds=1.5)
 
 
 def test_large_models_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ writer, which holds the database's write lock: a second server waits and finds n
 on the way has changed nothing.
 """
 
+import functools
 from pathlib import Path
 
 from alembic import command
@@ -41,15 +42,19 @@ def migrate(writer: Writer, name: str) -> None:
         known = known_revisions()
         if current is not None and current not in known:
             raise WrongSchema(f"{name} has schema {current}; this version reads up to {max(known)}")
+        if current == head_revision():
+            return  # Alembic would read all revisions again to find nothing to do
         if current is None:
             _adopt(connection, _config(connection), name)
         upgrade(connection, head_revision())
 
 
-def known_revisions() -> set[str]:
-    return {script.revision for script in _scripts().walk_revisions()}
+@functools.cache
+def known_revisions() -> frozenset[str]:
+    return frozenset(script.revision for script in _scripts().walk_revisions())
 
 
+@functools.cache
 def head_revision() -> str:
     head = _scripts().get_current_head()
     assert head is not None

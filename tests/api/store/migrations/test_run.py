@@ -10,6 +10,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from api.store.database import Database
+from api.store.migrations import run
 from api.store.migrations.run import WrongSchema, _config
 from api.store.solves.idempotency import RequestKey
 from api.store.sql import tables
@@ -205,3 +206,12 @@ def _assert_no_difference(database: Database) -> None:
     with database.engines.readers.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
     database.close()
+
+
+def test_a_database_that_is_up_to_date_is_opened_without_alembic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every server, worker and command opens one, and reading all revisions takes long beside the rest."""
+    Database.of_file(tmp_path / "db.sqlite").close()
+    monkeypatch.setattr(run, "upgrade", lambda *_: pytest.fail("nothing is to be done"))
+    Database.of_file(tmp_path / "db.sqlite").close()

@@ -19,7 +19,7 @@ from tests.support.planning.builders import brute_force, random_priced
 from tests.support.planning.exhaustive import best_assignment
 from tests.support.planning.moves import with_move
 from tests.support.planning.proposing import begun, plan_of, propose
-from tests.support.thorough import thorough
+from tests.support.thorough import THOROUGH, thorough
 
 
 def running(seed: int, **changes: object) -> SolverProblem:
@@ -92,7 +92,8 @@ def columns_here(chain: Chain, priced: SolverProblem) -> np.ndarray:
 @pytest.mark.parametrize("price", [pytest.param(0.0, marks=thorough), 0.01, pytest.param(0.3, marks=thorough)])
 def test_a_search_finds_the_best_plan_at_a_price(price: float) -> None:
     exact = 0
-    for seed in range(6):
+    num_seeds = 6 if THOROUGH else 3
+    for seed in range(num_seeds):
         priced = running(seed, seconds_per_byte=price)
         best = brute_force(priced)
         assert best is not None
@@ -100,7 +101,7 @@ def test_a_search_finds_the_best_plan_at_a_price(price: float) -> None:
         assert found is not None
         assert objective_of(priced, found) >= best * (1 - 1e-9)
         exact += objective_of(priced, found) <= best * (1 + 1e-9)
-    assert exact >= 5
+    assert exact >= num_seeds - 1
 
 
 @thorough

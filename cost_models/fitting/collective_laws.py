@@ -7,12 +7,7 @@ the same, and what the other runtime adds to a start is fitted as a term of its 
 Over hosts (:mod:`cost_models.hardware.laws.hosts_law`) the rows have two regimes, bound by network cards or by the
 links inside a host; the number of ranks per host at which the second begins is tried out.
 
-Intervals come from folds of whole message sizes, and of whole groups, that a fit has not seen, by ranges of size. What
-lies away from the measured groups is judged by a fit without the largest group.
-
-References
-----------
-Vovk, "Cross-conformal predictors", 2015.
+Their intervals: :mod:`cost_models.fitting.law_intervals`.
 """
 
 import math
@@ -20,12 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from cost_models.arrays import Floats
+from cost_models.arrays import Bools, Floats
 from cost_models.fitting.collective_rows import CollectiveRows, joined_rows
+from cost_models.fitting.law_intervals import intervals_of
 from cost_models.fitting.non_negative import fit_non_negative
 from cost_models.hardware.laws.domain_law import RANK_FACTORS, Basis, DomainLaw, Term
 from cost_models.hardware.laws.hosts_law import ROUNDS, HostsLaw, Ramp
-from cost_models.hardware.laws.intervals import COVERAGE, Intervals, SizeInterval
+from cost_models.hardware.laws.intervals import SizeInterval
 from cost_models.vocabulary import Evidence
 
 #: Where protocols (LL, LL128, Simple), channels and slices of NCCL change their ways, two octaves apart and finer where
@@ -38,17 +34,8 @@ PADDING_BENDS = (2.0**25, 2.0**29)
 _PIECE_RANKS = 8.0
 #: Groups on one host; beyond them ranks are those of a rack.
 _HOST_RANKS = 8.0
-RANGES = (0.0, 2.0**16, 2.0**20, 2.0**26)
-NUM_FOLDS = 3
-#: Fewer held-out rows than this in a range of sizes, and it has the interval of all sizes.
-ROWS_PER_RANGE = 6
-#: Intervals widen by this per doubling away from the measured ranks where one group alone was measured, and at least by
-#: the second.
-UNKNOWN_BEYOND, LEAST_BEYOND = 1.5, 1.1
-#: Network cards of one kind differ by so much between two clusters: 46.8 and 48.6 GB/s of 400 Gb/s.
-LEAST_SCATTER = 1.04
-#: Intervals widen by this where too few rows were measured to leave some of them out.
-UNTESTED = 1.25
+#: What ranks add that do not share the links of the first ones.
+_FURTHER = ("beyond_pair", "beyond_socket")
 #: Rows of groups that the own library did not measure count so often in a joint fit: they alone show how ranks scale.
 LARGER_GROUPS = 3
 #: Messages over hosts up to here show a start beside their bandwidth.
@@ -59,6 +46,8 @@ LENT_START = 2.0
 LEAST_MOVING = 0.05
 #: A regime of links inside hosts must lower the mean deviation by this share to be taken.
 WORTH_A_CAP = 0.1
+#: So must what a third rank changes, where two groups were measured: half of 51% on PCIe cards.
+WORTH_A_FACTOR = 0.5
 
 
 def fit_domain_law(
@@ -77,8 +66,13 @@ def fit_domain_law(
         larger = others.of(others.num_ranks > rows.num_ranks.max())
         both = joined_rows([rows, others, *[larger] * (LARGER_GROUPS - 1)])
     is_other = np.arange(len(both.seconds)) >= num_own
+    ranks = np.unique(both.num_ranks)
     terms = _candidates(both, operation, alone=others is None)
     matrix = np.stack([term.column(both.message_bytes, both.num_ranks) for term in terms], axis=1)
+    is_further = np.array([term.times in _FURTHER for term in terms])
+    if len(ranks) == 2 and not _lowers_deviations(matrix, both.seconds, is_further):
+        terms = [term for term in terms if term.times not in _FURTHER]
+        matrix = matrix[:, ~is_further]
     if others is not None:
         tray = Term("once", math.inf, "one_tray", 0.0).column(both.message_bytes, both.num_ranks)
         matrix = np.concatenate([matrix, np.stack([is_other * 1.0, is_other * tray], axis=1)], axis=1)
@@ -88,7 +82,6 @@ def fit_domain_law(
     positive = tuple(
         term._replace(seconds=float(value)) for term, value in zip(terms, solution, strict=False) if value > 0
     )
-    ranks = np.unique(both.num_ranks)
     own = ~is_other
     return DomainLaw(
         operation=operation,
@@ -102,7 +95,7 @@ def fit_domain_law(
             evidence=Evidence.MEASURED,
             source=source,
         ),
-        intervals=_intervals(matrix, both, tested=own, groups=both.num_ranks),
+        intervals=intervals_of(matrix, both, tested=own, groups=both.num_ranks),
     )
 
 
@@ -140,7 +133,7 @@ def fit_hosts_law(
     _, solution, matrix = best
     ramps = _host_bends(rows)
     card, cap = solution[-2:]
-    intervals = _intervals(
+    intervals = intervals_of(
         matrix, replace(rows, seconds=moved), tested=np.ones(len(moved), np.bool_), groups=rows.num_hosts
     )
     if starts is not None:
@@ -170,6 +163,15 @@ def fit_hosts_law(
     )
 
 
+def _lowers_deviations(matrix: Floats, seconds: Floats, columns: Bools) -> bool:
+    """Whether some columns lower the mean deviation of a fit by so much that rows of two groups show them."""
+    without, whole = (
+        float(np.mean(np.abs(some @ fit_non_negative(some, seconds) / seconds - 1)))
+        for some in (matrix[:, ~columns], matrix)
+    )
+    return whole < (1 - WORTH_A_FACTOR) * without
+
+
 def _check_bandwidth(rows: CollectiveRows, moving: Floats, operation: str) -> None:
     """Refuse rows of which even the largest messages spend next to no time on their bandwidth."""
     largest = rows.message_bytes == rows.message_bytes.max()
@@ -192,9 +194,10 @@ def _candidates(rows: CollectiveRows, operation: str, *, alone: bool) -> list[Te
         once += ["pairs"] if operation == "all_to_all" else []
         once += ["one_tray"] if alone and np.any(ranks <= 4) else []
     terms = [Term("once", math.inf, factor, 0.0) for factor in once]
-    # Two groups cannot tell what a third rank changes from the part that leaves a rank.
-    is_switched = len(ranks) > 2 and not is_rack
-    whole = ["one", "share"] + (["beyond_pair"] if is_switched else [])
+    # Racks are measured in few groups, and serve many times their ranks.
+    more = [] if is_rack or not alone else [name for name in _FURTHER if np.any(RANK_FACTORS[name](ranks) > 0)]
+    # Two groups hardly tell what a third rank changes from the part that leaves a rank: its rate alone, if at all.
+    whole = ["one", "share", *(more if len(ranks) > 2 else [])]
     least, most = rows.message_bytes.min(), rows.message_bytes.max()
     # Two octaves beyond a bend show the rate after it.
     for bend in (one for one in BENDS if least < one <= most / 4):
@@ -202,8 +205,7 @@ def _candidates(rows: CollectiveRows, operation: str, *, alone: bool) -> list[Te
         if least < bend / _PIECE_RANKS * ranks[-1]:  # else every piece is beyond the bend, and the ramp a start
             terms += [Term("piece", bend / _PIECE_RANKS, factor, 0.0) for factor in ("one", "rounds")]
     terms += [Term("bytes", math.inf, "share", 0.0), Term("piece", math.inf, "share", 0.0)]
-    if is_switched:
-        terms.append(Term("bytes", math.inf, "beyond_pair", 0.0))
+    terms += [Term("bytes", math.inf, factor, 0.0) for factor in (more if len(ranks) > 2 else more[:1])]
     if is_padded:
         terms += [Term("bytes", bend, "padding", 0.0) for bend in (*PADDING_BENDS, math.inf)]
     # Of one group size factors of the ranks cannot be told apart.
@@ -230,82 +232,3 @@ def _host_columns(rows: CollectiveRows, operation: str, most_by_card: float) -> 
     card, cap = np.where(by_card, of_host / per_host, 0.0), np.where(by_card, 0.0, of_host)
     ramps = (np.minimum(m, bend) for bend in _host_bends(rows))
     return np.stack([one, hop, *ramps, card, cap], axis=1)
-
-
-def _intervals(matrix: Floats, rows: CollectiveRows, *, tested: np.ndarray, groups: Floats) -> Intervals:
-    """Return the intervals of a fit, from fits that have not seen the rows that they are tested on."""
-    ratios, sizes = _unseen_ratios(matrix, rows, tested, groups)
-    slack = 1.0
-    if not len(ratios):
-        # Rows that fit exactly say nothing of others.
-        ratios, sizes = (rows.seconds / (matrix @ fit_non_negative(matrix, rows.seconds)))[tested], rows.message_bytes
-        sizes, slack = sizes[tested], UNTESTED
-    whole = _limits(ratios, sizes)
-    by_range = [
-        _limits(ratios[here], sizes[here]) if np.sum(here) >= ROWS_PER_RANGE else whole
-        for low, high in zip(RANGES, (*RANGES[1:], np.inf), strict=True)
-        for here in [(sizes >= low) & (sizes < high)]
-    ]
-    found = [
-        SizeInterval(low, 1 / limit, limit)
-        for low, limit, before in zip(RANGES, by_range, (0.0, *by_range), strict=False)
-        if limit != before
-    ]
-    intervals = Intervals(sizes=tuple(found), beyond=_beyond(matrix, rows, groups))
-    return intervals.wider(slack)
-
-
-def _unseen_ratios(matrix: Floats, rows: CollectiveRows, tested: np.ndarray, groups: Floats) -> tuple[Floats, Floats]:
-    """Return measured over predicted seconds, and bytes, of rows in folds of whole message sizes and of whole groups.
-
-    The ends of a range are no hold-out: what lies between is asked for. A fold whose fit lacks a part that the rows
-    show (a network card, where its only rows are unseen) says nothing of the law.
-    """
-    sizes, size = np.unique(rows.message_bytes, return_inverse=True)
-    folds = [
-        (size % NUM_FOLDS == fold) & (size > 0) & (size < len(sizes) - 1) for fold in range(min(NUM_FOLDS, len(sizes)))
-    ]
-    folds += [groups == group for group in np.unique(groups)[1:-1]]
-    held = (matrix / rows.seconds[:, None])[:, fit_non_negative(matrix, rows.seconds) > 0]
-    held /= np.linalg.norm(held, axis=0)
-    full = np.linalg.matrix_rank(held)
-    ratios: list[Floats] = [np.zeros(0)]
-    bytes_of: list[Floats] = [np.zeros(0)]
-    for unseen in folds:
-        asked = unseen & tested
-        if not np.any(asked) or np.linalg.matrix_rank(held[~unseen]) < full:
-            continue
-        here = _ratios(matrix, rows.seconds, unseen)[asked[unseen]]
-        ratios.append(here)
-        bytes_of.append(rows.message_bytes[asked])
-    return np.concatenate(ratios), np.concatenate(bytes_of)
-
-
-def _limits(ratios: Floats, sizes: Floats) -> float:
-    """Return the factor, above or below 1, that holds a share COVERAGE of the ratios at a size that is still to come.
-
-    Where a protocol changes between two sizes, a fit without the one errs upwards and without the other downwards, so
-    that both sides have one factor. Rows of one size err alike: the number that the quantile allows for lies between
-    those of sizes and of rows.
-    """
-    num = math.sqrt(len(np.unique(sizes)) * len(ratios))
-    factor = np.exp(np.quantile(np.abs(np.log(ratios)), min(1.0, COVERAGE * (num + 1) / num)))
-    return float(max(LEAST_SCATTER, factor))
-
-
-def _beyond(matrix: Floats, rows: CollectiveRows, groups: Floats) -> float:
-    """Return what a doubling away from the groups multiplies an interval by: the error of a fit without the largest."""
-    measured = np.unique(groups)
-    if len(measured) == 1:
-        return UNKNOWN_BEYOND
-    unseen = groups == measured[-1]
-    ratios = np.abs(np.log(_ratios(matrix, rows.seconds, unseen)))
-    doublings = math.log2(measured[-1] / measured[-2])
-    return float(max(LEAST_BEYOND, np.exp(np.quantile(ratios, COVERAGE) / doublings)))
-
-
-def _ratios(matrix: Floats, seconds: Floats, unseen: np.ndarray) -> Floats:
-    """Return measured over predicted seconds of rows that the fit has not seen."""
-    predicted = matrix[unseen] @ fit_non_negative(matrix[~unseen], seconds[~unseen], rounds=10)
-    ratios: Floats = seconds[unseen] / np.maximum(predicted, 0.1 * seconds.min())
-    return ratios

@@ -19,6 +19,9 @@ LONGEST = (
     "api/http/pages/test_pages_browser.py",
     "api/http/pages/test_actions_browser.py",
     "api/http/pages/test_charts_browser.py",
+    "properties/test_replans.py",
+    "properties/test_ways_of_asking.py",
+    "planner/verification/test_oracle.py",
     "planner/solver/bounds/test_bounds.py",
     "planner/solver/partitioners/exact/test_mathopt.py",
 )

@@ -32,8 +32,9 @@ from cost_models.vocabulary import Evidence
 #: Collectives that laws are of.
 OPERATIONS = ("all_to_all", "reduce_scatter", "all_gather", "all_reduce")
 SIZES = ("once", "bytes", "piece")
-#: GPUs of a tray of an NVL72 rack.
+#: GPUs of a tray of an NVL72 rack, and of one socket of a server of eight.
 _TRAY_RANKS = 4
+_SOCKET_RANKS = 4
 
 RANK_FACTORS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {
@@ -42,8 +43,9 @@ RANK_FACTORS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
         "hops": lambda n: n - 1,
         "pairs": lambda n: n * n,
         "share": lambda n: (n - 1) / n,
-        #: PCIe: a third rank no longer shares the switch of the first two
+        #: PCIe: a third rank no longer shares the switch of the first two, nor a fifth the socket of the first four
         "beyond_pair": lambda n: np.maximum(n - 2, 0.0),
+        "beyond_socket": lambda n: np.maximum(n - _SOCKET_RANKS, 0.0),
         #: schedules of an all-to-all are made for powers of two: what they leave idle of other groups
         "padding": lambda n: 2 ** np.ceil(np.log2(n)) / n - 1,
         #: runtimes that take another way inside a tray

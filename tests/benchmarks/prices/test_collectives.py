@@ -1,6 +1,7 @@
 """The rows of public collectives: known by their columns, predicted by the laws of their platform, never a crash."""
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -164,13 +165,29 @@ def measured() -> list[MeasuredCollective]:
     return list(read_folder(folder))
 
 
+def leaves(document: object, place: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the values of a document with their places."""
+    if isinstance(document, dict | list):
+        items = document.items() if isinstance(document, dict) else enumerate(document)
+        for key, value in items:
+            yield from leaves(value, f"{place}/{key}")
+    else:
+        yield place, document
+
+
 def test_laws_that_ship_are_those_of_the_public_rows() -> None:
     """The script that fits them makes the same documents again, of three platforms of each kind."""
     some = ("a100_sxm", "b300_sxm", "AWS p5", "example-cluster01")
     rows = [row for row in measured() if row.platform.startswith(some)]
     sets = {one.name: one for one in fitted_sets(rows)}
     for name in ("a100-nvswitch", "b300-nvswitch", "aws-p5-efa"):
-        assert law_document(sets[name]) == law_document(load_law_set(name))
+        made, shipped = (dict(leaves(law_document(one))) for one in (sets[name], load_law_set(name)))
+        numbers = {place for place, value in shipped.items() if isinstance(value, float)}
+        assert {k: v for k, v in made.items() if k not in numbers} == {
+            k: v for k, v in shipped.items() if k not in numbers
+        }
+        for place in numbers:  # the order of a sum, which is that of threads, changes the last digit
+            assert made[place] == pytest.approx(shipped[place], rel=1e-4), place
 
 
 def test_laws_hold_at_sizes_that_their_fit_has_not_seen() -> None:

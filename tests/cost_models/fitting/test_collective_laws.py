@@ -208,3 +208,25 @@ def test_laws_of_rows_are_inside_a_domain_up_to_its_ranks() -> None:
 def test_rows_that_no_law_can_be_fitted_to_are_refused(found: Measurements, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         fit_law_set(found, name="mine")
+
+
+def over_pcie(ranks: tuple[int, ...]) -> CollectiveRows:
+    """A server of two sockets: 20 us, 50 ps for a byte, and more of a third rank and of a fifth."""
+    paces = [5e-11 * (n - 1) / n + 4e-11 * max(n - 2, 0) + 8e-11 * max(n - 4, 0) for n in ranks]
+    return rows(list(ranks), list(ranks), [20e-6 + SIZES * pace for pace in paces])
+
+
+def test_ranks_of_a_second_socket_cost_more() -> None:
+    found = fit_domain_law(over_pcie((2, 4, 8)), "all_gather", library="x", source="a test bench")
+    assert {"beyond_pair", "beyond_socket"} <= {term.times for term in found.terms}
+    six = over_pcie((6,))
+    predicted = found.start_seconds(6) + six.message_bytes * found.pace(six.message_bytes, 6)
+    np.testing.assert_allclose(predicted, six.seconds, rtol=0.1)
+
+
+def test_what_a_third_rank_costs_is_seen_in_two_groups_where_it_is_much() -> None:
+    found = fit_domain_law(over_pcie((2, 4)), "all_gather", library="x", source="a test bench")
+    np.testing.assert_allclose(found.pace(np.array([2.0**28]), 4), 5e-11 * 3 / 4 + 8e-11, rtol=0.02)
+    np.testing.assert_allclose(found.pace(np.array([2.0**28]), 2), 5e-11 / 2, rtol=0.05)
+    switched = fit_domain_law(in_domain(ranks=(2, 8)), "all_gather", library="x", source="a test bench")
+    assert "beyond_pair" not in {term.times for term in switched.terms}

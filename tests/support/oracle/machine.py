@@ -233,6 +233,7 @@ def _times(factor: str, n: int) -> float:
         "pairs": float(n * n),
         "share": (n - 1) / n,
         "beyond_pair": max(n - 2.0, 0.0),
+        "beyond_socket": max(n - 4.0, 0.0),
         "padding": 2 ** math.ceil(math.log2(n)) / n - 1,
         "one_tray": float(n <= 4),
     }[factor]

@@ -33,7 +33,7 @@ class CertificateDocument(Document):
     plan_digest: Digest | None = Field(description="Digest of the plan; null where it has no spec digest.")
     spec_digest: Digest = Field(description="Digest of the spec that it was certified under.")
     name: str = Field(description="Name of the model.", examples=["dlrm-dcnv2"])
-    cost_model: str = Field(description="Model and version whose prices are stated.", examples=["roofline@1"])
+    cost_model: str = Field(description="Model and version whose prices are stated.", examples=["roofline@2"])
     claim: ClaimDocument
     problem: dict[str, JsonValue] = Field(description="Ranks, tables, options with prices, and rules.")
     plan: list[JsonValue] = Field(description="Of every table the option, and columns and site of its pieces.")

@@ -103,7 +103,7 @@ class ExplanationDocument(Document):
         examples=["sha256:" + "0" * 64],
     )
     spec_digest: str = Field(description="Digest of the spec that it is explained by.")
-    cost_model: str = Field(description="Model and version.", examples=["roofline@1"])
+    cost_model: str = Field(description="Model and version.", examples=["roofline@2"])
     objective: ExplainedObjective
     phases: list[BindingPhaseDocument] = Field(description="Counted phases that take any time.")
     shadow_prices: list[ShadowPriceDocument] = Field(description="What more memory or faster links would buy.")

@@ -119,7 +119,7 @@ class DriftWarning(Document):
 class ComparisonDocument(Document):
     """The times of a job beside the prediction of its plan."""
 
-    cost_model: str = Field(description="What predicted them.", examples=["roofline@1"])
+    cost_model: str = Field(description="What predicted them.", examples=["roofline@2"])
     coverage: float | None = Field(description="Probability of each interval; null of a model without.")
     phases: list[PhaseComparison]
     drift: DriftWarning | None = Field(description="null of a model without intervals.")

@@ -25,7 +25,7 @@ class PlanSummaryDocument(Document):
     created_at: Moment = Field(description="When it was published first.")
     world_size: int = Field(description="Unit: ranks.", examples=[8])
     hardware_profile: str = Field(description="Profile that it was planned for.", examples=["dgx-h100-80g"])
-    cost_model: str = Field(description="Cost model that priced it.", examples=["roofline@1"])
+    cost_model: str = Field(description="Cost model that priced it.", examples=["roofline@2"])
     objective: PlanObjective
     solve_id: str | None = Field(description="Solve that published it; null where it was deleted.")
     url: str = Field(description="Where the plan is.", examples=["/v1/plans/sha256:..."])

@@ -102,6 +102,10 @@ def test_figures_of_a_plan_are_those_of_the_api(filled: Filled, browser: Browser
         for phase in plan["phases"]
         if phase["seconds"] > 0
     ]
+    assert tables["Starts"] == [
+        [start["sharding_type"].replace("_", " "), start["module"] or "none given", seconds(start["seconds"])]
+        for start in sorted(plan["starts"], key=lambda start: -start["seconds"])
+    ]
     counted = [phase["name"] for phase in plan["phases"] if phase["counted"] and phase["seconds"] > 0]
     assert tables["Seconds of every rank by phase"] == [
         [str(rank["rank"]), str(rank["host"]), *(seconds(rank["seconds"][name]) for name in counted)]

@@ -35,6 +35,7 @@ VARIABLES = {
     "size": definition.CheckpointSizeDocument,
     "rank": definition.RankDocument,
     "phase": definition.PhaseDocument,
+    "start": definition.StartDocument,
     "tier": definition.TierDocument,
     "entry": definition.TableDocument,
     "table": definition.TableDocument,

@@ -28,6 +28,7 @@ export function timeSection(plan) {
     "Time",
     h("p", {}, waits),
     phaseTable(phases),
+    startsTable(plan.starts ?? []),
     ranksChart(
       plan,
       phases.filter((phase) => phase.counted ?? true),
@@ -52,6 +53,30 @@ function phaseTable(phases) {
     ],
     phases,
   );
+}
+
+/** What each sharding type starts once per step, the longest first; part of the seconds of every rank. */
+function startsTable(starts) {
+  if (starts.length === 0) return null;
+  const total = starts.reduce((sum, start) => sum + start.seconds, 0);
+  const longestFirst = [...starts].sort((a, b) => b.seconds - a.seconds);
+  return [
+    h("h3", {}, "Starts"),
+    h(
+      "p",
+      {},
+      `Collectives and kernels begin once per step for each sharding type: ${format.seconds(total)} on every rank.`,
+    ),
+    table(
+      "Starts",
+      [
+        { title: "Sharding type", head: true, cell: (start) => format.words(start.sharding_type) },
+        { title: "Module", cell: (start) => start.module || "none given" },
+        { title: "Seconds", number: true, cell: (start) => format.seconds(start.seconds) },
+      ],
+      longestFirst,
+    ),
+  ];
 }
 
 function ranksChart(plan, phases) {

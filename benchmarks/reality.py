@@ -28,7 +28,7 @@ PARTS: tuple[Callable[[Path], Iterable[PredictedRow | LeftOutRow]], ...] = (
     whole_steps.rows,
 )
 PLAN_SECONDS = 5.0
-UNREAD = "no part of the benchmark reads this series"
+UNREAD = "no part of the benchmark predicts these rows"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

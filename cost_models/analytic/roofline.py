@@ -67,7 +67,7 @@ SORT_BITS_PER_PASS = 8
 
 
 class RooflineModel:
-    """Bytes over rates, with message-size curves and distinct rows."""
+    """Bytes over rates, with laws of kernels and collectives, and distinct rows."""
 
     name = "roofline"
     version = "2"

@@ -42,7 +42,7 @@ def fit_command(
         str | None,
         typer.Option(
             metavar="FILE.json",
-            help="Write laws of the measured collectives, for hardware.collective_laws; without --output nothing else.",
+            help="Write laws of the measured collectives, for hardware.collective_laws. Alone it fits no model.",
         ),
     ] = None,
     domain_ranks: Annotated[

@@ -25,8 +25,7 @@ def dominated_families(priced: SolverProblem) -> Bools:
     """
     dominated = np.zeros(priced.num_families, dtype=np.bool_)
     for better, worse in _all_replacements(priced):
-        mutual = np.isin(better * priced.num_families + worse, worse * priced.num_families + better)
-        dominated[worse[(better < worse) | ~mutual]] = True
+        dominated[_dropped(priced, better, worse)] = True
     return dominated & ~_needed(priced)
 
 
@@ -36,9 +35,7 @@ def dominated_within_kinds(priced: SolverProblem) -> Bools:
     dominated = np.zeros(priced.num_families, dtype=np.bool_)
     for better, worse in _all_replacements(priced):
         alike = kind[better] == kind[worse]
-        one, other = better[alike], worse[alike]
-        mutual = np.isin(one * priced.num_families + other, other * priced.num_families + one)
-        dominated[other[(one < other) | ~mutual]] = True
+        dominated[_dropped(priced, better[alike], worse[alike])] = True
     return (dominated & ~_needed(priced)) | (replaced_kinds(priced) >= 0)[kind]
 
 
@@ -62,6 +59,13 @@ def replaced_kinds(priced: SolverProblem) -> Ints:
     by &= ~np.any(by, axis=1)  # by one that stays itself
     result: Ints = np.where(np.any(by, axis=1), np.argmax(by, axis=1), -1)
     return result
+
+
+def _dropped(priced: SolverProblem, better: Ints, worse: Ints) -> Ints:
+    """Return the worse families of some pairs; of two that replace each other the first stays."""
+    mutual = np.isin(better * priced.num_families + worse, worse * priced.num_families + better)
+    dropped: Ints = worse[(better < worse) | ~mutual]
+    return dropped
 
 
 def _needed(priced: SolverProblem) -> Bools:

@@ -30,8 +30,9 @@ from planner.solver.problem import Objective, SolverProblem
 #: Part of the work that first plans of sets of kinds may take, nominal seconds of one and of a table on a rank, and
 #: how many there are at most.
 _FIRST_PART, _FIRST_SECONDS, _FIRST_LOOK_SECONDS, _MOST_FIRST = 0.1, 0.02, 2e-5, 16
-#: Sets of kinds that bounds look at, at most, and the part of the boxes that are spent on them.
-_MOST_SETS, _PART_OF_BOXES = 96, 0.3
+#: Sets of kinds that bounds and proofs look at, at most.
+MOST_SETS = 96
+_PART_OF_BOXES = 0.3  # that bounds spend on sets
 _SPLIT_UNTIL = 0.5  # part of the time to a deadline after which no set is split any more
 _BOXES_OF_A_SET = 2  # that a set costs with what is left out of it
 _FEWEST_BOXES = 4  # that are worth the relaxation of a set
@@ -161,7 +162,7 @@ def branch_kinds(
     Part of the boxes of bounds is spent on sets, the others on those that may hold a plan better than a known one.
     """
     deadline = deadline or Deadline()
-    most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, _MOST_SETS))
+    most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, MOST_SETS))
     nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds, deadline=deadline)
     leaves = [node.kinds for node in nodes if node.children is None]
     promising = sorted((one for one in leaves if one.bound.seconds < known_seconds), key=lambda one: one.bound.seconds)

@@ -12,7 +12,7 @@ import numpy as np
 
 from cost_models.arrays import Bools
 from planner.options.module_rules import ModuleRule
-from planner.orchestration.family_sets.kind_sets import kind_tree, without_replaced_kinds
+from planner.orchestration.family_sets.kind_sets import MOST_SETS, kind_tree, without_replaced_kinds
 from planner.output.certificate.statement import Axes, digits
 from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.boxes import Node, branch
@@ -25,7 +25,6 @@ JsonNode = dict[str, object]
 
 #: Undecided modules up to this number are split; of more, the bound is one over both their states.
 _MAX_SPLIT_RULES = 3
-_MOST_SETS = 96  # of kinds
 _BELOW = 1 - 1e-11  # prices, so that the rounding of their sums never takes them above what phases are worth
 _CLEARLY = 2.0  # bytes per rank, and times the known plan: excess that is no rounding, and a bound that ends a box
 _MORE = 1 + 1e-9
@@ -102,7 +101,7 @@ def _grow_kinds(some: SolverProblem, usable: SolverProblem, wanted: Wanted, node
 
     ``usable`` are the families that the splits are chosen for, ``some`` all that there are.
     """
-    most = int(np.clip(wanted.max_boxes // 2, 1, _MOST_SETS))
+    most = int(np.clip(wanted.max_boxes // 2, 1, MOST_SETS))
     tree = kind_tree(usable, max_sets=most, known_seconds=wanted.known_seconds, charges_others=False)
     leaves = sum(node.children is None for node in tree)
     boxes = replace(wanted, max_boxes=max((wanted.max_boxes - len(tree)) // max(leaves, 1), 1))

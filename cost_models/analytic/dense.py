@@ -25,8 +25,6 @@ import numpy as np
 from cost_models.collectives.collectives import CommTime, Network
 from cost_models.hardware.hardware import Hardware
 
-#: Types of dense arithmetic; a profile has the rate of each as ``<type>_flops_per_second``.
-COMPUTE_DTYPES = ("bf16", "fp16", "tf32", "fp32")
 #: Operations backward for each one forward.
 BACKWARD_PER_FORWARD = 2.0
 #: A multiplication and an addition per weight.
@@ -63,6 +61,8 @@ class Layers:
 
 def compute_seconds(flops: float, compute_dtype: str, hardware: Hardware) -> float:
     """Return the seconds of so many floating point operations on one rank.
+
+    The hardware has the rate of a type as ``<compute_dtype>_flops_per_second``.
 
     Raises
     ------

@@ -1,11 +1,10 @@
 """Reads public measurements of collectives: every file of the shared formats in a folder, known by its columns."""
 
-import csv
-import gzip
-import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from benchmarks.prices.reality.tables import lines_of, table_files
 
 OPERATIONS = {
     "alltoall": "all_to_all", "all-to-all": "all_to_all", "all_to_all": "all_to_all",
@@ -41,27 +40,25 @@ class MeasuredCollective:
 
 
 Row = Mapping[str, str]
+Reader = Callable[[Row, str, int], MeasuredCollective | None]
 
 
 def read_folder(folder: Path) -> Iterator[MeasuredCollective]:
     """Yield the collectives of all files of a folder, without what their source calls broken."""
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.name.endswith((".csv", ".csv.gz")):
-            yield from read_file(path)
+    for path in table_files(folder):
+        yield from read_file(path)
 
 
 def read_file(path: Path) -> Iterator[MeasuredCollective]:
     """Yield the collectives of a file; none if its columns are of another format."""
-    with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as raw:
-        rows = csv.DictReader(io.TextIOWrapper(raw, encoding="utf-8", newline=""))
-        columns = set(rows.fieldnames or ())
-        read = next((read for needed, read in _FORMATS if needed <= columns), None)
+    read: Reader | None = None
+    for line in lines_of(path):
+        read = read or next((one for needed, one in _FORMATS if needed <= line.fields.keys()), None)
         if read is None:
             return
-        for line, row in enumerate(rows, start=2):
-            found = read(row, path.name, line)
-            if found is not None and found.seconds > 0 and found.message_bytes > 0 and found.num_ranks > 1:
-                yield found
+        found = read(line.fields, path.name, line.number)
+        if found is not None and found.seconds > 0 and found.message_bytes > 0 and found.num_ranks > 1:
+            yield found
 
 
 def _aiconfigurator(row: Row, file: str, line: int) -> MeasuredCollective | None:
@@ -146,7 +143,7 @@ def _contradicts(row: Row, operation: str, time: str) -> bool:
     return abs(found / float(row["algbw_gbps"]) - 1) > CONTRADICTION
 
 
-_FORMATS: tuple[tuple[set[str], Callable[[Row, str, int], MeasuredCollective | None]], ...] = (
+_FORMATS: tuple[tuple[set[str], Reader], ...] = (
     ({"system", "op", "ranks", "bytes", "seconds", "nccl_recorded", "nccl_folder", "kernel_source"}, _aiconfigurator),
     ({"platform", "op", "group_size", "bytes", "time_us"}, _xla),
     ({"cluster", "op", "nodes", "ranks", "bytes", "time_us_median"}, _h100_cluster),

@@ -5,12 +5,11 @@ benchmarks of whole launches, figures from pull requests, and kernels of traces 
 Rows that no law predicts are left out, each with its reason.
 """
 
-import csv
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
+from benchmarks.prices.reality.tables import lines_of, table_files
 from benchmarks.prices.reality.tbe import figures, launches, traces
 from benchmarks.prices.reality.tbe.predicted import Numbered
 
@@ -19,16 +18,14 @@ _KINDS = ((launches.COLUMNS, launches.found), (figures.COLUMNS, figures.found), 
 
 def rows(folder: Path) -> Iterator[PredictedRow | LeftOutRow]:
     """Yield a prediction for every kernel or launch that a law covers, and the rows that are left out."""
-    for path in sorted([*folder.glob("*.csv"), *folder.glob("*.csv.gz")]):
-        columns, numbered = _read(path)
+    for path in table_files(folder):
+        numbered = _numbered(path)
+        columns = numbered[0][1].keys() if numbered else frozenset[str]()
         for needed, found in _KINDS:
-            if columns >= needed:
+            if needed <= columns:
                 yield from found(path, numbered)
 
 
-def _read(path: Path) -> tuple[set[str], list[Numbered]]:
-    packed = path.read_bytes()
-    text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode("utf-8", errors="replace")
-    reader = csv.DictReader(text.splitlines())
-    columns = set(reader.fieldnames or ())
-    return columns, [(line, {k: v or "" for k, v in row.items() if k}) for line, row in enumerate(reader, start=2)]
+def _numbered(path: Path) -> list[Numbered]:
+    """Return the rows of a table with empty text for cells that are not there."""
+    return [(line.number, {k: v or "" for k, v in line.fields.items() if k}) for line in lines_of(path)]

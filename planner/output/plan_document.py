@@ -322,7 +322,7 @@ class EvidenceDocument(TypedDict):
 class ProvenanceDocument(TypedDict):
     """What a plan was made with."""
 
-    cost_model: Annotated[str, "Model and version.", Example("roofline@1")]
+    cost_model: Annotated[str, "Model and version.", Example("roofline@2")]
     hardware_profile: Annotated[str, "Profile that it was planned for.", Example("dgx-h100-80g")]
     partitioner: Annotated[str, "Who found the plan.", Example("cp_sat")]
     evidence: Annotated[dict[str, EvidenceDocument], "By what it is about."]
@@ -387,7 +387,7 @@ class ScoreDocument(TypedDict):
     objective_seconds: Annotated[float, "Unit: seconds."]
     step_time_seconds: Annotated[float | None, "null where requests are served. Unit: seconds."]
     max_rank_time_seconds: Annotated[float | None, "null where requests are served. Unit: seconds."]
-    cost_model: Annotated[str, "Model and version.", Example("roofline@1")]
+    cost_model: Annotated[str, "Model and version.", Example("roofline@2")]
     ranks: list[RankDocument]
     phases: list[PhaseDocument]
     starts: NotRequired[Annotated[list[StartDocument], "What every sharding type in use starts."]]

@@ -133,7 +133,7 @@ class Evaluation:
     tiers: tuple[TierLoad, ...]  # those that anything is read from
     #: bytes of every shard in all tiers together, (num_shards,), in the order of placement.tables and their shards
     shard_bytes: NDArray[np.float64]
-    cost_model: str  # "roofline@1"
+    cost_model: str  # "roofline@2"
     #: names of the hardware numbers that the seconds and capacities rest on
     hardware_numbers: frozenset[str]
     checkpoint: CheckpointLoad | None = None  # where the problem says how the job is checkpointed

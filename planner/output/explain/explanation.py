@@ -58,7 +58,7 @@ class Explanation:
     #: of the objective, the same for every placement: the messages of a request; 0 of a training step
     fixed_seconds: float
     bound_seconds: float  # of the relaxation here; a solve may have proven more
-    cost_model: str  # "roofline@1"
+    cost_model: str  # "roofline@2"
     device_tier: Tier  # where rows lie that no kernel keeps elsewhere
     phases: tuple[BindingPhase, ...]
     shadow_prices: tuple[ShadowPrice, ...]

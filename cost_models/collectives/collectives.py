@@ -54,6 +54,14 @@ class CommTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Pace:
+    """Seconds per byte of a message that has started, and the weakest number behind them."""
+
+    seconds_per_byte: Floats  # (num_shards,), or (1,) for all of them
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Reach:
     """How the ranks of a group lie: ``inside`` of them share a domain, on ``num_domains`` domains."""
 
@@ -188,12 +196,12 @@ class Network:
             return CommTime(seconds=np.zeros(shard_bytes.shape), evidence=Evidence.MEASURED)
         paces = [self._inside(operation, reach, message_bytes), self._across(operation, reach, message_bytes)]
         known = [pace for pace in paces if pace is not None]
-        slowest = np.max(np.broadcast_arrays(*(pace.seconds for pace in known)), axis=0)
+        slowest = np.max(np.broadcast_arrays(*(pace.seconds_per_byte for pace in known)), axis=0)
         slowest = slowest * self._limit_factors(operation, group, message_bytes)
         return CommTime(seconds=shard_bytes * slowest, evidence=max(pace.evidence for pace in known))
 
-    def _inside(self, operation: str, reach: _Reach, message_bytes: Floats) -> CommTime | None:
-        """Seconds per byte of the links inside a domain; ``None`` where they do not count."""
+    def _inside(self, operation: str, reach: _Reach, message_bytes: Floats) -> _Pace | None:
+        """Return the pace of the links inside a domain; ``None`` where they do not count."""
         if reach.inside == 1:
             return None
         # Of an all-to-all 1/N goes to the ranks of the own domain; a ring passes its links with the whole buffer.
@@ -205,20 +213,21 @@ class Network:
         if law is not None:
             evidence = law.basis.evidence_at(float(np.max(message)), reach.inside)
             pace = law.pace(message, reach.inside) * share / ((reach.inside - 1) / reach.inside)
-            return CommTime(seconds=pace, evidence=evidence)
+            return _Pace(seconds_per_byte=pace, evidence=evidence)
         if reach.num_domains > 1 and not self.hardware.has(_INSIDE) and self._hosts_law(operation) is not None:
             return None
         rate = self.hardware.quantity(_INSIDE, needed_for=f"{_words(operation)} among the ranks of a host")
         return _constant(share * ROUNDS.get(operation, 1.0), rate)
 
-    def _across(self, operation: str, reach: _Reach, message_bytes: Floats) -> CommTime | None:
-        """Seconds per byte between domains; ``None`` if there is one."""
+    def _across(self, operation: str, reach: _Reach, message_bytes: Floats) -> _Pace | None:
+        """Return the pace between domains; ``None`` if there is one."""
         if reach.num_domains == 1:
             return None
         law = self._hosts_law(operation)
         if law is not None:
             evidence = law.evidence_at(float(np.max(message_bytes)), reach.num_domains, reach.num_ranks)
-            return CommTime(seconds=law.pace(message_bytes, reach.num_domains, reach.inside), evidence=evidence)
+            pace = law.pace(message_bytes, reach.num_domains, reach.inside)
+            return _Pace(seconds_per_byte=pace, evidence=evidence)
         rate = self.hardware.quantity(_ACROSS, needed_for=f"{_words(operation)} over several hosts")
         if operation == "all_to_all":
             return _constant((reach.num_domains - 1) / reach.num_domains, rate)
@@ -254,6 +263,6 @@ def _seconds(value: float, evidence: Evidence, source: str) -> Quantity:
     return Quantity(value=value, unit="seconds", evidence=evidence, source=source)
 
 
-def _constant(share: float, rate: Quantity) -> CommTime:
-    """Seconds per byte of links of which one rate is known for all sizes."""
-    return CommTime(seconds=np.array([share / rate.value]), evidence=rate.evidence)
+def _constant(share: float, rate: Quantity) -> _Pace:
+    """Return the pace of links of which one rate is known for all sizes."""
+    return _Pace(seconds_per_byte=np.array([share / rate.value]), evidence=rate.evidence)

@@ -3,10 +3,10 @@
 Host memory and block storage are busy for no longer than a step of the plan takes
 (:mod:`planner.orchestration.limits.tier_bandwidth`), and requests come no faster than the plan sustains
 (:mod:`planner.pricing.serving`). Most searches never meet either. If the plan that a search ends with breaks one, the
-problem gets more columns of bytes: the seconds for which a piece keeps a tier busy, of a fixed step, and those that it
-adds to a request, of the longest request that sustains the rate. The second column is exact. A plan within the first
-may have a step that is shorter than the fixed one, and break its own limit: so several fixed steps are tried, each
-between the longest that left no plan and the shortest in which a plan was too fast.
+problem gets more columns of bytes, in seconds: for how long a piece keeps a tier busy, with a fixed step as the
+capacity, and what it adds to a request, with the longest request that sustains the rate. The second column is exact. A
+plan within the first may have a step that is shorter than the fixed one, and break its own limit: so several fixed
+steps are tried, each between the longest that left no plan and the shortest in which a plan was too fast.
 """
 
 import itertools

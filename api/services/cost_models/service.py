@@ -188,6 +188,10 @@ class ModelService:
         else:
             records = [self._store.measurements_record(digest) for digest in dict.fromkeys(digests)]
             found = [record for record in records if record is not None]
+            empty = next((record for record in found if not record.num_rows), None)
+            if empty is not None:
+                place = f"{base}/{list(digests).index(empty.digest)}"
+                raise _rejected(place, "no-rows", "the batch has no rows to learn from", "its left_out says why")
             if len(found) < len(records):
                 index = list(digests).index(list(dict.fromkeys(digests))[records.index(None)])
                 raise _rejected(f"{base}/{index}", "unknown-measurements", "no measurements of this digest", _HINT)

@@ -1,6 +1,7 @@
 """Fitting, uploading, listing and comparing cost models."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -126,13 +127,29 @@ def test_a_fit_to_too_few_rows_fails_with_the_reason(live: Live) -> None:
     assert_problem(live.get("/v1/cost-models/too-few@1/report"), 404, "not-found")
 
 
+def job_rows(live: Live, sharding_types: list[str]) -> tuple[dict[str, Any], str]:
+    """Report a job's times under a plan; return the plan and the digest of the rows."""
+    spec = tiny(cost_model=upload(live, "both")["reference"])
+    for table in spec["model"]["tables"]:
+        table["constraints"] = {"sharding_types": sharding_types}
+    plan = live.get(live.solve(spec)["result"]["plan_url"]).json()
+    ranks = [{"rank": rank, "seconds": {"forward_compute": 2e-5, "backward_compute": 5e-5}} for rank in (0, 1)]
+    job = {"plan_digest": plan["plan_digest"], "steps": 10, "device": DEVICE, "ranks": ranks}
+    return plan, live.post("/v1/measurements", job).json()["measurements_digest"]
+
+
+def test_a_job_without_rows_of_its_own_teaches_nothing(live: Live) -> None:
+    """Replicated tables are no lookups of the fused kernel."""
+    _, empty = job_rows(live, ["data_parallel"])
+    request = {"name": "of-none", "measurements": [store_rows(live), empty]}
+    problem = assert_problem(live.post("/v1/cost-models", request), 422, "invalid-problem")
+    assert (problem["errors"][0]["pointer"], problem["errors"][0]["code"]) == ("/measurements/1", "no-rows")
+
+
 @thorough
 def test_one_fit_learns_from_benchmarks_and_jobs(live: Live) -> None:
     rows = store_rows(live)
-    plan = live.get(live.solve(tiny(cost_model=upload(live, "both")["reference"]))["result"]["plan_url"]).json()
-    ranks = [{"rank": rank, "seconds": {"forward_compute": 2e-5, "backward_compute": 5e-5}} for rank in (0, 1)]
-    job = {"plan_digest": plan["plan_digest"], "steps": 10, "device": DEVICE, "ranks": ranks}
-    seen = live.post("/v1/measurements", job).json()["measurements_digest"]
+    plan, seen = job_rows(live, ["table_wise"])
     request = {"name": "of-both", "measurements": [rows, seen]}
     model = live.post("/v1/cost-models", request, headers={"Prefer": "wait=60"}).json()
     assert (model["state"], model["measurements"]) == ("ready", [rows, seen])

@@ -10,8 +10,10 @@ import pytest
 from benchmarks.prices.reality import collectives
 from benchmarks.prices.reality.collective_files import MeasuredCollective, read_folder
 from benchmarks.prices.reality.fit_collective_laws import fitted_sets
+from benchmarks.prices.reality.groups import figures_of, groups_of
 from benchmarks.prices.reality.medians import with_medians
 from benchmarks.prices.reality.row import PredictedRow
+from benchmarks.prices.reality.unseen_sizes import unseen_rows
 from cost_models.hardware.laws.document import law_document
 from cost_models.hardware.laws.shipped import load_law_set
 from tests.support.paths import SHARED
@@ -192,15 +194,17 @@ def test_laws_that_ship_are_those_of_the_public_rows() -> None:
 
 def test_laws_hold_at_sizes_that_their_fit_has_not_seen() -> None:
     rows = [row for row in measured() if row.platform in ("h100_sxm", "a100_sxm", "gb200")]
-    sizes = sorted({row.message_bytes for row in rows})
-    unseen = set(sizes[4:-1:3])
-    sets = {one.name: one for one in fitted_sets([row for row in rows if row.message_bytes not in unseen])}
-    predicted = [collectives.predicted(row, sets.__getitem__) for row in rows if row.message_bytes in unseen]
-    errors = np.abs([row.relative_error for row in predicted])
-    assert len(errors) > 300
-    assert np.mean(errors) < 0.08
-    large = [abs(row.relative_error) for row in predicted if "collectives one domain: >=64 MiB" in row.groups]
-    assert np.mean(large) < 0.06
+    found = dict(groups_of(unseen_rows(rows)))
+    coarse = figures_of("coarse", found["collectives one domain"])
+    assert coarse.rows > 1000
+    assert coarse.mean_relative_error < 0.08
+    assert figures_of("large", found["collectives one domain: >=64 MiB"]).mean_relative_error < 0.06
+    ends = {row.message_bytes for row in rows if row.platform == "a100_sxm"}
+    asked = {row.subject for row in found["collectives one domain"] if row.platform == "a100_sxm"}
+    assert asked
+    assert not any(
+        f"{size:,.0f} bytes" in subject.split(", ", 1) for size in (min(ends), max(ends)) for subject in asked
+    )
 
 
 def test_intervals_hold_what_their_fit_has_not_seen() -> None:

@@ -16,14 +16,15 @@ def format_bytes(num_bytes: float) -> str:
     return f"{num_bytes:,.0f} B"
 
 
+_SHOWN_FROM = {"us": 1e-8}  # parts of a microsecond are read as such beside whole ones
 _ROUNDED_UP = 0.9995  # what three digits would write as the next larger unit
 
 
 def format_seconds(seconds: float) -> str:
-    """``"4.07 ms"``: three significant digits in s, ms or us."""
+    """``"4.07 ms"``: three significant digits in s, ms or us, and below 10 ns, as of a lookup, in ns or ps."""
     if seconds == 0:
         return "0 s"
-    for step, unit in ((1.0, "s"), (1e-3, "ms")):
-        if abs(seconds) >= step * _ROUNDED_UP:
+    for step, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")):
+        if abs(seconds) >= _SHOWN_FROM.get(unit, step) * _ROUNDED_UP:
             return f"{seconds / step:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} us"
+    return f"{seconds / 1e-12:.3g} ps"

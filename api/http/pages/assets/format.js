@@ -41,16 +41,18 @@ export function byteInterval(end, numLines) {
   return unit * decade * [1, 2, 5, 10].find((factor) => decade * factor >= least);
 }
 
-/** "4.07 ms": three significant digits in s, ms or µs. */
+/** "4.07 ms": three significant digits in s, ms or µs, and below 10 ns in ns or ps. */
 export function seconds(number) {
   if (number === 0) return "0 s";
-  for (const [step, unit] of [
-    [1, "s"],
-    [1e-3, "ms"],
+  for (const [step, unit, shownFrom] of [
+    [1, "s", 1],
+    [1e-3, "ms", 1e-3],
+    [1e-6, "µs", 1e-8],
+    [1e-9, "ns", 1e-9],
   ]) {
-    if (Math.abs(number) >= step * ROUNDED_UP) return `${threeDigits.format(number / step)} ${unit}`;
+    if (Math.abs(number) >= shownFrom * ROUNDED_UP) return `${threeDigits.format(number / step)} ${unit}`;
   }
-  return `${threeDigits.format(number / 1e-6)} µs`;
+  return `${threeDigits.format(number / 1e-12)} ps`;
 }
 
 /** "1,024". */

@@ -21,6 +21,10 @@ def test_bytes(value: float, text: str) -> None:
         (9.996e-4, "1 ms"),
         (0.9994, "999 ms"),
         (-0.002, "-2 ms"),
+        (3.1e-8, "0.031 us"),
+        (9.996e-9, "0.01 us"),
+        (1.89e-9, "1.89 ns"),
+        (1.89e-10, "189 ps"),
     ],
 )
 def test_seconds(value: float, text: str) -> None:

@@ -94,7 +94,7 @@ class Service:
     def list_files(self) -> set[str]:
         """What lies in the folder of the service and beside it, but for what comes and goes as it works."""
         found = (str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
-        return {name for name in found if not re.search("(-wal|-shm)$|^data/running/", name)}
+        return {name for name in found if not re.search("(-wal|-shm|[.]prune)$|^data/running/", name)}
 
     def send(self, method: str, url: str, **options: Any) -> httpx.Response:
         """Send a request as the owner of everything."""

@@ -18,7 +18,7 @@ from benchmarks.prices.reality import collectives, kernels, whole_steps
 from benchmarks.prices.reality.groups import GroupFigures, figures_of, groups_of
 from benchmarks.prices.reality.mlperf.our_plans import compared
 from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
-from benchmarks.prices.reality.tables import lines_of, table_files
+from benchmarks.prices.reality.tables import read_table, table_files
 from benchmarks.prices.reality.verdicts import verdict_of_plans, verdicts
 
 #: What predicts the rows of a folder, each the series that it knows.
@@ -28,6 +28,7 @@ PARTS: tuple[Callable[[Path], Iterable[PredictedRow | LeftOutRow]], ...] = (
     whole_steps.rows,
 )
 PLAN_SECONDS = 5.0
+BROKEN = "the rest of the file cannot be read"
 UNREAD = "no part of the benchmark predicts these rows"
 
 
@@ -59,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def predict(folder: Path) -> tuple[list[PredictedRow], dict[tuple[str, str], int]]:
-    """Return the predicted rows of a folder, and how many others each file has for each reason."""
+    """Return the predicted rows of a folder, and how many others each file has for each reason.
+
+    Of the rest of a broken file nobody knows how many: it is listed with no row.
+    """
     predicted: list[PredictedRow] = []
     left_out: Counter[tuple[str, str]] = Counter()
     seen: set[tuple[str, int]] = set()
@@ -71,9 +75,12 @@ def predict(folder: Path) -> tuple[list[PredictedRow], dict[tuple[str, str], int
             else:
                 predicted.append(row)
     for path in table_files(folder):
-        unread = sum((path.name, line.number) not in seen for line in lines_of(path))
-        if unread:
-            left_out[path.name, UNREAD] += unread
+        table = read_table(path)
+        if table.broken:
+            left_out[path.name, f"{BROKEN}: {table.broken}"] = 0
+        for row in (*table.left_out, *(line.left_out(UNREAD) for line in table.lines)):
+            if (row.file, row.line) not in seen:
+                left_out[row.file, row.reason] += 1
     return predicted, dict(left_out)
 
 
@@ -89,7 +96,7 @@ def _table(groups: list[GroupFigures]) -> Iterator[str]:
 
 def _left_out(left_out: dict[tuple[str, str], int]) -> Iterator[str]:
     for (file, reason), count in sorted(left_out.items()):
-        yield f"left out: {count} of {file}: {reason}"
+        yield f"left out: {count or 'the rest'} of {file}: {reason}"
 
 
 def _document(row: PredictedRow) -> dict[str, object]:
@@ -109,7 +116,7 @@ def _document(row: PredictedRow) -> dict[str, object]:
 
 
 def _write(path: Path, document: object) -> None:
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """Reads public measurements of collectives: every file of the shared formats in a folder, known by its columns."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.prices.reality.tables import lines_of, table_files
+from benchmarks.prices.reality.cells import count, number, time
+from benchmarks.prices.reality.row import LeftOutRow
+from benchmarks.prices.reality.tables import Line, tables
 
 OPERATIONS = {
     "alltoall": "all_to_all", "all-to-all": "all_to_all", "all_to_all": "all_to_all",
@@ -16,6 +18,7 @@ OPERATIONS = {
 CONTRADICTION = 0.02
 #: Single-process all-to-alls of NCCL 2.8 to 2.10 start in 87 us: no latency of today.
 _OLD_ALL_TO_ALL_BYTES = 2**20
+_MOST_RANKS, _MOST_RUNS = 2**20, 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,114 +42,136 @@ class MeasuredCollective:
     has_median: bool = False  # of a run: a median stands for it (``medians.with_medians``)
 
 
-Row = Mapping[str, str]
-Reader = Callable[[Row, str, int], MeasuredCollective | None]
-
-
 def read_folder(folder: Path) -> Iterator[MeasuredCollective]:
     """Yield the collectives of all files of a folder, without what their source calls broken."""
-    for path in table_files(folder):
-        yield from read_file(path)
+    yield from (row for row in read_rows(folder) if isinstance(row, MeasuredCollective))
 
 
-def read_file(path: Path) -> Iterator[MeasuredCollective]:
-    """Yield the collectives of a file; none if its columns are of another format."""
-    read: Reader | None = None
-    for line in lines_of(path):
-        read = read or next((one for needed, one in _FORMATS if needed <= line.fields.keys()), None)
-        if read is None:
-            return
-        found = read(line.fields, path.name, line.number)
-        if found is not None and found.seconds > 0 and found.message_bytes > 0 and found.num_ranks > 1:
-            yield found
+def read_rows(folder: Path) -> Iterator[MeasuredCollective | LeftOutRow]:
+    """Yield the rows of all files of a folder whose columns are of a format, each of another kind with its reason."""
+    for table in tables(folder):
+        read = next((read for needed, read in _FORMATS if needed <= table.columns), None)
+        for line in table.lines if read is not None else ():
+            try:
+                yield read(line)
+            except ValueError as error:
+                yield line.left_out(str(error))
 
 
-def _aiconfigurator(row: Row, file: str, line: int) -> MeasuredCollective | None:
-    operation = OPERATIONS.get(row["op"])
-    ranks = int(row["ranks"])
-    return operation and MeasuredCollective(
-        file=file,
-        line=line,
+def _operation(name: str) -> str:
+    if name not in OPERATIONS:
+        raise ValueError(f"no collective that a plan uses: {name}")
+    return OPERATIONS[name]
+
+
+def _ranks(line: Line, column: str) -> int:
+    ranks = count(line.fields, column, most=_MOST_RANKS)
+    if ranks == 1:
+        raise ValueError("a collective of one rank")
+    return ranks
+
+
+def _message_bytes(line: Line) -> float:
+    found = number(line.fields, "bytes")
+    if found == 0:
+        raise ValueError("a message of 0 bytes")
+    return found
+
+
+def _aiconfigurator(line: Line) -> MeasuredCollective:
+    row, ranks = line.fields, _ranks(line, "ranks")
+    return MeasuredCollective(
+        file=line.file,
+        line=line.number,
         source="aiconfigurator",
         platform=row["system"],
-        operation=operation,
+        operation=_operation(row["op"]),
         num_ranks=ranks,
         ranks_per_host=ranks,
         is_one_domain=True,
-        message_bytes=float(row["bytes"]),
-        seconds=float(row["seconds"]),
+        message_bytes=_message_bytes(line),
+        seconds=time(row, "seconds"),
         library=f"{row['kernel_source']} {row['nccl_recorded'] or row['nccl_folder']}",
     )
 
 
-def _xla(row: Row, file: str, line: int) -> MeasuredCollective | None:
-    operation = OPERATIONS.get(row["op"])
-    if operation is None or not row["group_size"]:
-        return None
-    ranks = int(float(row["group_size"]))
+def _xla(line: Line) -> MeasuredCollective:
+    row, operation = line.fields, _operation(line.fields["op"])
+    ranks = _ranks(line, "group_size")
     return MeasuredCollective(
-        file=file,
-        line=line,
+        file=line.file,
+        line=line.number,
         source="xla",
         platform=row["platform"],
         operation=operation,
         num_ranks=ranks,
         ranks_per_host=ranks,
         is_one_domain=True,
-        message_bytes=float(row["bytes"]),
-        seconds=float(row["time_us"]) / 1e6,
+        message_bytes=_message_bytes(line),
+        seconds=time(row, "time_us") / 1e6,
         library="XLA",
     )
 
 
-def _h100_cluster(row: Row, file: str, line: int) -> MeasuredCollective | None:
+def _h100_cluster(line: Line) -> MeasuredCollective:
+    row = line.fields
     if "time_us_median" not in row:
-        run = _nccl_tests(row, file, line, platform=row["cluster"], time="time_us")
-        return run and replace(run, is_run=True, num_runs=1)
-    median = _nccl_tests(row, file, line, platform=row["cluster"], time="time_us_median")
-    return median and replace(median, num_runs=int(row.get("n_obs") or 1))
+        run = _nccl_tests(line, platform=row["cluster"], microseconds="time_us")
+        return replace(run, is_run=True, num_runs=1)
+    median = _nccl_tests(line, platform=row["cluster"], microseconds="time_us_median")
+    return replace(median, num_runs=count(row, "n_obs", most=_MOST_RUNS) if row["n_obs"] else 1)
 
 
-def _other(row: Row, file: str, line: int) -> MeasuredCollective | None:
-    if "2.8-2.10" in row["nccl_version"] and row["op"] == "alltoall" and float(row["bytes"]) < _OLD_ALL_TO_ALL_BYTES:
-        return None
-    return _nccl_tests(row, file, line, platform=row["system"], time="time_us")
+def _other(line: Line) -> MeasuredCollective:
+    row, found = line.fields, _nccl_tests(line, platform=line.fields["system"], microseconds="time_us")
+    if (
+        "2.8-2.10" in row["nccl_version"]
+        and found.operation == "all_to_all"
+        and found.message_bytes < _OLD_ALL_TO_ALL_BYTES
+    ):
+        raise ValueError("latency of an old library with one process")
+    return found
 
 
-def _nccl_tests(row: Row, file: str, line: int, *, platform: str, time: str) -> MeasuredCollective | None:
-    operation = OPERATIONS.get(row["op"].split(" ")[0])
-    if operation is None or not row[time] or _contradicts(row, operation, time):
-        return None
-    nodes, ranks = int(float(row["nodes"])), int(float(row["ranks"]))
+def _nccl_tests(line: Line, *, platform: str, microseconds: str) -> MeasuredCollective:
+    row = line.fields
+    operation = _operation(row["op"].split(" ")[0])
+    nodes, ranks = count(row, "nodes", most=_MOST_RANKS), _ranks(line, "ranks")
+    if ranks < nodes:
+        raise ValueError("more nodes than ranks")
+    message_bytes, measured = _message_bytes(line), time(row, microseconds)
+    if microseconds == "time_us" and _contradicts(line, message_bytes, measured):
+        raise ValueError("bandwidth and time contradict each other")
     version = row["nccl_version"]
     return MeasuredCollective(
-        file=file,
-        line=line,
+        file=line.file,
+        line=line.number,
         source="nccl-tests",
         platform=platform,
         operation=operation,
         num_ranks=ranks,
-        ranks_per_host=max(1, ranks // nodes),
-        is_one_domain=nodes == 1 or "NVLink domain" in row.get("transport", ""),
-        message_bytes=float(row["bytes"]),
-        seconds=float(row[time]) / 1e6,
+        ranks_per_host=ranks // nodes,
+        is_one_domain=nodes == 1 or "NVLink domain" in row["transport"],
+        message_bytes=message_bytes,
+        seconds=measured / 1e6,
         library=f"NCCL {version}" if version else "",
-        is_in_place=row.get("inplace") == "in",
+        is_in_place=row["inplace"] == "in",
     )
 
 
-def _contradicts(row: Row, operation: str, time: str) -> bool:
+def _contradicts(line: Line, message_bytes: float, microseconds: float) -> bool:
     """Whether bandwidth and time of a single measurement contradict each other."""
-    if time != "time_us" or not row.get("algbw_gbps") or float(row["algbw_gbps"]) < 1:
-        return False
-    found = float(row["bytes"]) / float(row[time]) / 1e3
-    return abs(found / float(row["algbw_gbps"]) - 1) > CONTRADICTION
+    stated = number(line.fields, "algbw_gbps") if line.fields["algbw_gbps"] else 0.0
+    return stated >= 1 and abs(message_bytes / microseconds / 1e3 / stated - 1) > CONTRADICTION
 
 
-_FORMATS: tuple[tuple[set[str], Reader], ...] = (
-    ({"system", "op", "ranks", "bytes", "seconds", "nccl_recorded", "nccl_folder", "kernel_source"}, _aiconfigurator),
-    ({"platform", "op", "group_size", "bytes", "time_us"}, _xla),
-    ({"cluster", "op", "nodes", "ranks", "bytes", "time_us_median"}, _h100_cluster),
-    ({"cluster", "op", "nodes", "ranks", "bytes", "time_us"}, _h100_cluster),
-    ({"system", "op", "nodes", "ranks", "bytes", "time_us", "transport", "nccl_version"}, _other),
+_FORMATS: tuple[tuple[frozenset[str], Callable[[Line], MeasuredCollective]], ...] = (
+    (
+        frozenset({"system", "op", "ranks", "bytes", "seconds", "nccl_recorded", "nccl_folder", "kernel_source"}),
+        _aiconfigurator,
+    ),
+    (frozenset({"platform", "op", "group_size", "bytes", "time_us"}), _xla),
+    (frozenset({"cluster", "op", "nodes", "ranks", "bytes", "time_us_median"}), _h100_cluster),
+    (frozenset({"cluster", "op", "nodes", "ranks", "bytes", "time_us"}), _h100_cluster),
+    (frozenset({"system", "op", "nodes", "ranks", "bytes", "time_us", "transport", "nccl_version"}), _other),
 )

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.prices.reality.collective_files import MeasuredCollective, read_folder
+from benchmarks.prices.reality.cells import UNREADABLE
+from benchmarks.prices.reality.collective_files import MeasuredCollective, read_rows
 from benchmarks.prices.reality.medians import with_medians
 from benchmarks.prices.reality.platforms import laws_of
-from benchmarks.prices.reality.row import PredictedRow
+from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
 from cost_models.collectives.collectives import Network
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.laws.law_set import LawSet
@@ -26,10 +27,19 @@ _OVER_HOSTS_BYTES = 32_000_000
 _RACK_RANKS = 72
 
 
-def rows(folder: Path) -> Iterator[PredictedRow]:
-    """Yield every row of a collective that lies in the files of a folder, with its prediction."""
-    for measured in with_medians(read_folder(folder)):
-        yield predicted(measured, load_law_set)
+def rows(folder: Path) -> Iterator[PredictedRow | LeftOutRow]:
+    """Yield every row of a collective that lies in the files of a folder, with its prediction, and those without."""
+    measured: list[MeasuredCollective] = []
+    for row in read_rows(folder):
+        if isinstance(row, LeftOutRow):
+            yield row
+        else:
+            measured.append(row)
+    for one in with_medians(measured):
+        try:
+            yield predicted(one, load_law_set)
+        except UNREADABLE as error:
+            yield LeftOutRow(file=one.file, line=one.line, reason=f"not readable: {error}")
 
 
 def predicted(measured: MeasuredCollective, load: Callable[[str], LawSet]) -> PredictedRow:

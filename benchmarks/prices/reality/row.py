@@ -1,11 +1,12 @@
 """A public measurement and what the product predicts for it: what every part of ``benchmarks/reality.py`` yields."""
 
+import math
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedRow:
-    """One measured row of a public series, and its prediction."""
+    """One measured row of a public series, and its prediction. Raises ``ValueError`` if its error is no number."""
 
     #: from coarse to fine, such as ("collectives one domain", "collectives one domain: h100_sxm alltoall")
     groups: tuple[str, ...]
@@ -19,6 +20,10 @@ class PredictedRow:
     lower_seconds: float | None = None
     upper_seconds: float | None = None
     is_extrapolated: bool = False  # beyond the sizes or ranks that the law was fitted to
+
+    def __post_init__(self) -> None:
+        if not (0 < self.measured_seconds < math.inf and 0 < self.predicted_seconds < math.inf):
+            raise ValueError(f"{self.measured_seconds:g} s measured, {self.predicted_seconds:g} s predicted")
 
     @property
     def relative_error(self) -> float:

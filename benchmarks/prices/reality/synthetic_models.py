@@ -6,6 +6,7 @@ tables come from workload descriptions in a folder next to that of the measured 
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -13,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from api.specs.parse import parse_spec
+from benchmarks.prices.reality.cells import count, time
 from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
 from benchmarks.prices.reality.tables import Line, lines_with
+from planner.domain.problem.cluster import MAX_RANKS
+from planner.errors import PlannerError
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.registry import make_partitioner
@@ -24,6 +28,7 @@ GROUP = "growth with GPUs"
 _NAME = re.compile(r"NVIDIA synthetic (\w+)")
 _PROFILE = "dgx-a100-80g"
 _PLAN_SECONDS = 3.0
+_MOST_SAMPLES = 2**40
 _FEWEST_LINES = 2  # of a model: the anchor, and one to predict
 
 
@@ -32,14 +37,19 @@ def rows(folder: Path) -> Iterator[PredictedRow | LeftOutRow]:
     by_model: dict[str, list[Line]] = {}
     for line in lines_with(folder, COLUMNS):
         if found := _NAME.match(line.fields["model"]):
-            by_model.setdefault(found[1].lower(), []).append(line)
+            try:
+                _cluster(line), _step_seconds(line)
+            except ValueError as error:
+                yield line.left_out(str(error))
+            else:
+                by_model.setdefault(found[1].lower(), []).append(line)
     for name, lines in by_model.items():
-        lines.sort(key=lambda line: int(line.fields["gpus"]))
+        lines.sort(key=lambda line: math.prod(_cluster(line)[:2]))
         workload = folder.resolve().parent / "workloads" / f"nvidia_synthetic_{name}_v3.json"
         if not workload.is_file():
-            yield from (_left_out(line, "no description of its tables next to the folder") for line in lines)
+            yield from (line.left_out("no description of its tables next to the folder") for line in lines)
         elif len(lines) < _FEWEST_LINES:
-            yield from (_left_out(line, "the folder has its step on one number of GPUs only") for line in lines)
+            yield from (line.left_out("the folder has its step on one number of GPUs only") for line in lines)
         else:
             yield from _growth(name, workload, lines)
 
@@ -52,11 +62,11 @@ def is_synthetic(line: Line) -> bool:
 def _growth(name: str, workload: Path, lines: list[Line]) -> Iterator[PredictedRow | LeftOutRow]:
     anchor, *others = lines
     base = _sparse_seconds(workload, *_cluster(anchor))
-    yield _left_out(anchor, "the anchor of its model: growth counts from it")
+    yield anchor.left_out("the anchor of its model: growth counts from it")
     for line in others:
         seconds = _sparse_seconds(workload, *_cluster(line))
         if base is None or seconds is None:
-            yield _left_out(line, "no plan on as many GPUs")
+            yield line.left_out("no plan on as many GPUs")
             continue
         gpus, before = line.fields["gpus"], anchor.fields["gpus"]
         yield PredictedRow(
@@ -65,19 +75,21 @@ def _growth(name: str, workload: Path, lines: list[Line]) -> Iterator[PredictedR
             line=line.number,
             platform="NVIDIA synthetic, A100",
             subject=f"step of {name} on {gpus} GPUs, as its step on {before} and the predicted change",
-            measured_seconds=float(line.fields["step_ms"]) / 1e3,
-            predicted_seconds=float(anchor.fields["step_ms"]) / 1e3 * seconds / base,
+            measured_seconds=_step_seconds(line),
+            predicted_seconds=_step_seconds(anchor) * seconds / base,
         )
 
 
 def _cluster(line: Line) -> tuple[int, int, int]:
     """Return hosts, GPUs per host and the global batch."""
-    hosts = int(line.fields["nodes"])
-    return hosts, int(line.fields["gpus"]) // hosts, int(line.fields["global_batch"])
+    hosts, gpus = (count(line.fields, name, most=MAX_RANKS) for name in ("nodes", "gpus"))
+    if gpus % hosts:
+        raise ValueError(f"{gpus} GPUs on {hosts} nodes are not as many on each")
+    return hosts, gpus // hosts, count(line.fields, "global_batch", most=_MOST_SAMPLES)
 
 
-def _left_out(line: Line, reason: str) -> LeftOutRow:
-    return LeftOutRow(file=line.file, line=line.number, reason=reason)
+def _step_seconds(line: Line) -> float:
+    return time(line.fields, "step_ms") / 1e3
 
 
 @cache
@@ -93,7 +105,10 @@ def _sparse_seconds(workload: Path, num_hosts: int, ranks_per_host: int, global_
         },
         "hardware": {"profile": _PROFILE, "num_hosts": num_hosts, "ranks_per_host": ranks_per_host},
     }
-    request = parse_spec(json.dumps(spec).encode())
+    try:
+        request = parse_spec(json.dumps(spec).encode())
+    except PlannerError:  # such as more GPUs on a host than the profile has
+        return None
     found = plan(
         request.problem,
         cost_model=request.cost_model,

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.prices.reality import synthetic_models
+from benchmarks.prices.reality.cells import UNREADABLE
 from benchmarks.prices.reality.mlperf.hugectr_planner import Holdings
 from benchmarks.prices.reality.mlperf.model import Job, Steps, backward_share, evaluated, steps_of
 from benchmarks.prices.reality.mlperf.runs import Run, runs
@@ -28,17 +29,20 @@ def rows(folder: Path) -> Iterator[PredictedRow | LeftOutRow]:
         if isinstance(run, LeftOutRow):
             yield run
         else:
-            yield from _rows_of(run)
+            try:
+                yield from list(_rows_of(run))
+            except UNREADABLE as error:
+                yield run.line.left_out(f"not readable: {error}")
     yield from synthetic_models.rows(folder)
     for line in lines_with(folder, synthetic_models.COLUMNS):
         if not synthetic_models.is_synthetic(line):
-            yield LeftOutRow(file=line.file, line=line.number, reason=_why_not(line.fields["model"]))
+            yield line.left_out(_why_not(line.fields["model"]))
 
 
 def _rows_of(run: Run) -> Iterator[PredictedRow | LeftOutRow]:
     plan = run.plan()
     if plan is None:
-        yield LeftOutRow(file=run.line.file, line=run.line.number, reason="HugeCTR's planner, re-made, finds no plan")
+        yield run.line.left_out("HugeCTR's planner, re-made, finds no plan")
         return
     steps = _steps(run.job, plan)
     how = "the printed plan" if run.printed is not None else f"the plan of {run.settings.sharding_plan}, made again"

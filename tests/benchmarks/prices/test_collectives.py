@@ -12,7 +12,7 @@ from benchmarks.prices.reality.collective_files import MeasuredCollective, read_
 from benchmarks.prices.reality.fit_collective_laws import fitted_sets
 from benchmarks.prices.reality.groups import figures_of, groups_of
 from benchmarks.prices.reality.medians import with_medians
-from benchmarks.prices.reality.row import PredictedRow
+from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
 from benchmarks.prices.reality.unseen_sizes import unseen_rows
 from cost_models.hardware.laws.document import law_document
 from cost_models.hardware.laws.shipped import load_law_set
@@ -28,7 +28,7 @@ AICONFIGURATOR = (
 
 
 def found(folder: Path) -> list[PredictedRow]:
-    return list(collectives.rows(folder))
+    return [row for row in collectives.rows(folder) if isinstance(row, PredictedRow)]
 
 
 def test_files_are_known_by_their_columns_whatever_their_names(tmp_path: Path) -> None:
@@ -75,6 +75,44 @@ def test_what_its_source_calls_broken_is_left_out(tmp_path: Path) -> None:
     )
     (one,) = found(tmp_path)
     assert one.line == 4
+    left_out = [row for row in collectives.rows(tmp_path) if isinstance(row, LeftOutRow)]
+    assert [(row.line, row.reason) for row in left_out] == [
+        (2, "bandwidth and time contradict each other"),
+        (3, "no collective that a plan uses: sendrecv"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "reason"),
+    [
+        ("ranks", "", "no number in ranks"),
+        ("ranks", "nan", "no number in ranks"),
+        ("ranks", "1", "a collective of one rank"),
+        ("ranks", "8.5", "ranks is no whole number from 1 on"),
+        ("ranks", "1e9", "ranks is not between 0 and 1.04858e+06"),
+        ("nodes", "0", "nodes is no whole number from 1 on"),
+        ("nodes", "9", "more nodes than ranks"),
+        ("bytes", "-8", "bytes is not between 0 and 1e+18"),
+        ("bytes", "inf", "no number in bytes"),
+        ("bytes", "0", "a message of 0 bytes"),
+        ("time_us", "", "no number in time_us"),
+        ("time_us", "0", "no time in time_us"),
+        ("time_us", "1e-320", "no time in time_us"),
+        ("algbw_gbps", "x", "no number in algbw_gbps"),
+    ],
+)
+def test_rows_with_broken_cells_are_left_out_with_the_column(
+    tmp_path: Path, column: str, cell: str, reason: str
+) -> None:
+    row = "h100_sxm,all_gather,1,8,8,67108864,float,out,250,268,234,,NVLink,1,,s"
+    sound = dict(zip(OTHER.strip().split(","), row.split(","), strict=True))
+    lines = [",".join((sound | changed).values()) for changed in ({}, {column: cell}, {})]
+    (tmp_path / "x.csv").write_text(OTHER + "\n".join(lines))
+    first, second, broken = sorted(collectives.rows(tmp_path), key=lambda row: isinstance(row, LeftOutRow))
+    assert isinstance(first, PredictedRow)
+    assert isinstance(second, PredictedRow)
+    assert (first.line, second.line) == (2, 4)
+    assert broken == LeftOutRow(file="x.csv", line=3, reason=reason)
 
 
 CLUSTER = (

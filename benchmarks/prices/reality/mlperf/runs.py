@@ -1,15 +1,18 @@
 """MLPerf Training's DLRM-DCNv2 submissions: measured steps, the machine of each and the plan that HugeCTR ran."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.prices.reality.cells import count, time
 from benchmarks.prices.reality.mlperf.hugectr_planner import Holdings, held_as, planned
 from benchmarks.prices.reality.mlperf.model import TABLES, Job
 from benchmarks.prices.reality.row import LeftOutRow
-from benchmarks.prices.reality.tables import Line, lines_with
+from benchmarks.prices.reality.tables import Fields, Line, documents, lines_with
 from cost_models.hardware.profiles_loader import load_profile
+from cost_models.text.read_number import finite_number
+from planner.domain.problem.cluster import MAX_RANKS
 
 COLUMNS = frozenset({"row_id", "duplicate_of", "gpu_short", "nvlink_domain", "global_batch", "step_ms_train_median"})
 #: The profile of each accelerator; B300 has the compute and the NVLink of B200.
@@ -26,6 +29,7 @@ _FILLED = 0.75
 _DEFAULT_RATIO = {"auto": 7.0, "hier_auto": 67.0}
 _DEFAULT_THRESHOLD_GB = {"v3.0": 0.0}  # later rounds replicate small tables
 _LATER_THRESHOLD_GB = 0.008
+_MOST_SAMPLES = 2**40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +89,15 @@ def runs(folder: Path) -> Iterator[Run | LeftOutRow]:
     for line in lines_with(folder, COLUMNS):
         reason = _why_not(line.fields)
         if reason:
-            yield LeftOutRow(file=line.file, line=line.number, reason=reason)
+            yield line.left_out(reason)
             continue
         fields = line.fields
-        hosts, gpus = int(fields["nodes"]), int(fields["gpus"])
+        hosts, gpus = (count(fields, name, most=MAX_RANKS) for name in ("nodes", "gpus"))
         job = Job(
             profile=PROFILES[fields["gpu_short"]],
             num_hosts=hosts,
             ranks_per_host=gpus // hosts,
-            global_batch=int(fields["global_batch"]),
+            global_batch=count(fields, "global_batch", most=_MOST_SAMPLES),
             is_mixed_precision=fields.get("mixed_precision") != "false",
         )
         yield Run(
@@ -103,32 +107,32 @@ def runs(folder: Path) -> Iterator[Run | LeftOutRow]:
             job=job,
             settings=_settings(fields, hosts),
             printed=printed.get(fields["row_id"]),
-            step_seconds=float(fields["step_ms_train_median"]) / 1e3,
+            step_seconds=time(fields, "step_ms_train_median") / 1e3,
         )
 
 
-def _why_not(fields: Mapping[str, str]) -> str:
+def _why_not(fields: Fields) -> str:
     """Return why a row is left out; empty if it is not."""
     if fields["duplicate_of"]:
         return "the same runs as another row"
-    if not fields["step_ms_train_median"]:
-        return "no step time"
     gpu = fields["gpu_short"]
     if gpu not in PROFILES:
         return f"no profile of {gpu}"
     if fields["nvlink_domain"] == "0":
         return f"no profile of {gpu} on PCIe"
-    numbers = [fields[name] for name in ("nodes", "gpus", "global_batch")]
-    if not all(number.isdecimal() and int(number) > 0 for number in numbers):
-        return "nodes, GPUs or batch are not stated"
-    hosts, gpus = int(fields["nodes"]), int(fields["gpus"])
+    try:
+        time(fields, "step_ms_train_median")
+        count(fields, "global_batch", most=_MOST_SAMPLES)
+        hosts, gpus = (count(fields, name, most=MAX_RANKS) for name in ("nodes", "gpus"))
+    except ValueError as error:
+        return str(error)
     most = load_profile(PROFILES[gpu]).ranks_per_host
     if gpus % hosts or gpus // hosts > most:
         return f"{gpus} GPUs on {hosts} nodes are not the hosts of a profile, of {most} GPUs at most"
     return ""
 
 
-def _settings(fields: Mapping[str, str], hosts: int) -> Settings:
+def _settings(fields: Fields, hosts: int) -> Settings:
     """Return the submitted settings; those that are missing are what other submissions of the round have."""
     plan = fields.get("sharding_plan") or ("hier_auto" if hosts > 2 else "auto")
     ratio, threshold = fields.get("mem_comm_bw_ratio", ""), fields.get("dp_sharding_threshold_gb", "")
@@ -144,22 +148,24 @@ def _settings(fields: Mapping[str, str], hosts: int) -> Settings:
 
 def _number(text: str) -> float | None:
     """Return the number that a text begins with: ``0(default)`` is 0."""
-    try:
-        return float(text.split("(")[0])
-    except ValueError:
-        return None
+    return finite_number(text.split("(")[0])
 
 
 def _printed_plans(folder: Path) -> dict[str, Holdings]:
-    """Return the plans that logs have, by the id of the row, from the documents of a folder that list plans."""
+    """Return the plans that logs have, by the id of the row, from the documents of a folder that list plans.
+
+    What is no such plan is passed over: the row has the plan that its settings make.
+    """
     found: dict[str, Holdings] = {}
-    for path in sorted(folder.glob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        listed = content.get("plans", []) if isinstance(content, dict) else []
-        for one in listed:
-            matrix = one["shard_matrix"]
-            matrix = json.loads(matrix) if isinstance(matrix, str) else matrix
-            replicas = set(one["data_parallel"])
-            holders = [[index for index in row if index not in replicas] for row in matrix]
-            found[one["row_id"]] = held_as(holders, len(TABLES))
+    for content in documents(folder):
+        listed = content.get("plans")
+        for one in listed if isinstance(listed, list) else []:
+            try:
+                matrix = one["shard_matrix"]
+                matrix = json.loads(matrix) if isinstance(matrix, str) else matrix
+                replicas = set(one["data_parallel"])
+                holders = [[index for index in row if index not in replicas] for row in matrix]
+                found[one["row_id"]] = held_as(holders, len(TABLES))
+            except (KeyError, TypeError, ValueError, IndexError):
+                continue
     return found

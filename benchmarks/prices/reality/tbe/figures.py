@@ -4,20 +4,28 @@ FBGEMM updates a row by one thread block where many lookups meet, else by one wa
 pass, and the figures have one row for each. Rows of the kernels that FBGEMM replaced in June 2026 are left out.
 """
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.prices.reality.cells import UNREADABLE, count, is_number, number, time
 from benchmarks.prices.reality.row import LeftOutRow
-from benchmarks.prices.reality.tbe.launch import STATE_BYTES, Table, launch_seconds, profile_of
+from benchmarks.prices.reality.tables import documents
+from benchmarks.prices.reality.tbe.launch import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    MOST_TABLES,
+    STATE_BYTES,
+    Table,
+    launch_seconds,
+    profile_of,
+)
 from benchmarks.prices.reality.tbe.power_law import uniform, zipf_bags
-from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, is_number, left_out, number, predicted
+from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, left_out, predicted
 
 COLUMNS = frozenset({"group", "direction", "time_us", "lookups_total", "pooling_L", "note"})
 _PARTS = {"bwd CTA-per-row", "bwd warp-per-row"}
-_CONFIGS = "mi350_bench_configs*.json"
 
 
 def found(path: Path, numbered: Sequence[Numbered]) -> Iterator[Found]:
@@ -69,7 +77,7 @@ def _config(row: Row) -> str:
 def _guarded(path: Path, parts: Sequence[Numbered], direction: str) -> Iterator[Found]:
     try:
         yield _prediction(path, parts, direction)
-    except ValueError as error:
+    except UNREADABLE as error:
         yield from left_out(path, parts[:1], f"not readable: {error}")
     yield from left_out(path, parts[1:], "counted with the other kernel of the backward pass")
 
@@ -94,23 +102,25 @@ def _prediction(path: Path, parts: Sequence[Numbered], direction: str) -> Found:
         columns=round(columns),
         lookups=lookups,
         subject=f"{direction} of {len(tables)} tables of {row['rows']} x {row['dim']} fp32, {lookups:.0f} lookups",
-        measured_seconds=sum(number(part, "time_us") for _, part in parts) / 1e6,
+        measured_seconds=sum(time(part, "time_us") for _, part in parts) / 1e6,
         predicted_seconds=seconds,
     )
 
 
 def _alike(row: Row) -> list[Table]:
     """Return equal tables; the bags of a forward launch are stated for all of them."""
-    count = round(number(row, "tables"))
-    bags = number(row, "bags_total") / count if row.get("bags_total") and row["direction"] == "fwd" else None
+    num_tables = count(row, "tables", most=MOST_TABLES)
+    bags = number(row, "bags_total") / num_tables if row.get("bags_total") and row["direction"] == "fwd" else None
     bags = number(row, "batch") if bags is None else bags
-    return [_table(row, round(number(row, "rows")), round(number(row, "dim")), bags)] * count
+    num_rows, columns = count(row, "rows", most=MOST_ROWS), count(row, "dim", most=MOST_COLUMNS)
+    return [_table(row, num_rows, columns, bags)] * num_tables
 
 
 def _production(path: Path, row: Row) -> list[Table]:
     known: dict[str, dict[str, list[int]]] = {}
-    for configs in sorted(path.parent.glob(_CONFIGS)):
-        known |= json.loads(configs.read_text(encoding="utf-8")).get("configs", {})
+    for content in documents(path.parent):
+        configs = content.get("configs")
+        known |= configs if isinstance(configs, dict) else {}
     config = known.get(_config(row), {"rows": [], "dims": []})
     bags = number(row, "batch")
     return [_table(row, rows, dim, bags) for rows, dim in zip(config["rows"], config["dims"], strict=True)]

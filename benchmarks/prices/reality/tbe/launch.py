@@ -27,6 +27,8 @@ PROFILES = (
     ("Meta devgpu; rates imply HBM >= 2 TB/s", "dgx-a100-80g"),
 )
 ELEMENT_BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0}
+#: What no table and no launch has more of.
+MOST_TABLES, MOST_ROWS, MOST_COLUMNS = 100_000, 2**40, 2**14
 #: Bytes of state per weight, and per row.
 STATE_BYTES = {
     "sgd": (0.0, 0.0),

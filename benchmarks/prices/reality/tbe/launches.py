@@ -5,9 +5,19 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.prices.reality.tbe.launch import ELEMENT_BYTES, STATE_BYTES, Table, launch_seconds, profile_of
+from benchmarks.prices.reality.cells import UNREADABLE, count, is_number, number, time
+from benchmarks.prices.reality.tbe.launch import (
+    ELEMENT_BYTES,
+    MOST_COLUMNS,
+    MOST_ROWS,
+    MOST_TABLES,
+    STATE_BYTES,
+    Table,
+    launch_seconds,
+    profile_of,
+)
 from benchmarks.prices.reality.tbe.power_law import Touched, power_law, uniform
-from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, is_number, left_out, number, predicted
+from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, left_out, predicted
 from cost_models.vocabulary import Kernel
 
 COLUMNS = frozenset({"backend", "kernel_location", "fwd_ms", "bwd_ms", "lookups", "batch_per_table"})
@@ -19,7 +29,7 @@ def found(path: Path, numbered: Sequence[Numbered]) -> Iterator[Found]:
     for line, row in numbered:
         try:
             yield from _directions(path, line, row)
-        except ValueError as error:
+        except UNREADABLE as error:
             yield from left_out(path, [(line, row)], f"not readable: {error}")
 
 
@@ -40,8 +50,8 @@ def _directions(path: Path, line: int, row: Row) -> Iterator[Found]:
     if reason or profile is None:
         yield from left_out(path, [(line, row)] * 2, reason)
         return
-    count, table = round(number(row, "tables")), _table(row, location)
-    seconds = launch_seconds(profile, [table] * count)
+    num_tables, table = count(row, "tables", most=MOST_TABLES), _table(row, location)
+    seconds = launch_seconds(profile, [table] * num_tables)
     for direction, column, value in zip(("forward", "backward"), ("fwd_ms", "bwd_ms"), seconds, strict=True):
         if not row[column]:
             yield from left_out(path, [(line, row)], "no time measured")
@@ -54,25 +64,25 @@ def _directions(path: Path, line: int, row: Row) -> Iterator[Found]:
             location=location,
             direction=direction,
             columns=table.columns,
-            lookups=table.lookups * count,
-            subject=f"{direction} of {count} tables of {table.rows} x {table.columns} {row['weights_dtype']}, "
+            lookups=table.lookups * num_tables,
+            subject=f"{direction} of {num_tables} tables of {table.rows} x {table.columns} {row['weights_dtype']}, "
             f"{table.lookups:.0f} lookups each, {row['optimizer']}, {row['kernel_location']}",
-            measured_seconds=number(row, column) / 1e3,
+            measured_seconds=time(row, column) / 1e3,
             predicted_seconds=value,
         )
 
 
 def _table(row: Row, location: str) -> Table:
-    count, num_rows = number(row, "tables"), round(number(row, "rows_per_table"))
-    bags, lookups = number(row, "batch_per_table"), number(row, "lookups") / number(row, "tables")
+    num_tables, num_rows = count(row, "tables", most=MOST_TABLES), count(row, "rows_per_table", most=MOST_ROWS)
+    bags, lookups = number(row, "batch_per_table"), number(row, "lookups") / num_tables
     alpha = row.get("alpha", "")
     touched = power_law(float(alpha), num_rows, lookups) if is_number(alpha) else uniform(num_rows, lookups)
-    distinct = number(row, "unique_lookups") / count if row.get("unique_lookups") else touched.distinct
+    distinct = number(row, "unique_lookups") / num_tables if row.get("unique_lookups") else touched.distinct
     held, missed = _cache(row, location, num_rows, distinct, touched)
     is_pooled = row.get("pooling", "none") != "none"
     return Table(
         rows=num_rows,
-        columns=round(number(row, "dim")),
+        columns=count(row, "dim", most=MOST_COLUMNS),
         lookups=lookups,
         outputs=bags if is_pooled else lookups,
         distinct=distinct,

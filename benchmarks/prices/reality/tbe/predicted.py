@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
+from benchmarks.prices.reality.tables import Fields
 
-Row = dict[str, str]
+Row = Fields
 Numbered = tuple[int, Row]  # line of the file, and what it says
 Found = PredictedRow | LeftOutRow
 
@@ -19,23 +20,6 @@ def left_out(path: Path, numbered: Iterable[Numbered], reason: str) -> Iterator[
     """Yield rows without a prediction, all for one reason."""
     for line, _ in numbered:
         yield LeftOutRow(file=path.name, line=line, reason=reason)
-
-
-def number(row: Row, name: str) -> float:
-    """Return a number of a row; raises ``ValueError`` that names the column where there is none."""
-    try:
-        return float(row[name])
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"no number in {name}") from error
-
-
-def is_number(text: str) -> bool:
-    """Whether a cell states a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def predicted(
@@ -53,8 +37,6 @@ def predicted(
     predicted_seconds: float,
 ) -> Found:
     """Put a prediction into its groups; ``direction`` is forward or backward."""
-    if not measured_seconds > 0:
-        return LeftOutRow(file=path.name, line=line, reason="no time measured")
     fine = [location, f"{columns:g} columns", f"priced as {profile}"]
     if lookups >= MANY_LOOKUPS:
         fine += ["a million lookups and more", f"{location}, a million lookups and more"]

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.prices.reality.tbe.launch import Table, launch_seconds, profile_of
-from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, left_out, number, predicted
+from benchmarks.prices.reality.cells import UNREADABLE, count, number, time
+from benchmarks.prices.reality.tbe.launch import MOST_COLUMNS, MOST_TABLES, Table, launch_seconds, profile_of
+from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, left_out, predicted
 
 COLUMNS = frozenset({"trace", "class", "dur_us", "tbe_indices", "tbe_offsets", "tbe_weight_elems", "payload_bytes"})
 _OF_BACKWARD = ("tbe_backward", "sort", "index_prep")
@@ -38,8 +39,8 @@ def found(path: Path, numbered: Sequence[Numbered]) -> Iterator[Found]:
             yield from left_out(path, kernels, "shape of the launches of the step not stated")
         else:
             try:
-                yield from _step(path, profile, launches, backward, of_step)
-            except ValueError as error:
+                yield from list(_step(path, profile, launches, backward, of_step))
+            except UNREADABLE as error:
                 yield from left_out(path, kernels, f"not readable: {error}")
 
 
@@ -52,7 +53,7 @@ def _step(
 ) -> Iterator[Found]:
     sent = _sent([row for _, row in of_step])
     bags = sum(number(row, "tbe_offsets") - 1 for _, row in launches)
-    if not sent > 0 or not bags > 0:
+    if not 0 < sent <= MOST_COLUMNS * bags:
         yield from left_out(path, [*launches, *backward], "width not known")
         return
     columns = max(1, round(sent / bags))
@@ -71,7 +72,7 @@ def _step(
             columns=columns,
             lookups=number(row, "tbe_indices"),
             subject=f"forward launch of {len(alike)} tables in {row['trace']}, {row['step']}",
-            measured_seconds=number(row, "dur_us") / 1e6,
+            measured_seconds=time(row, "dur_us") / 1e6,
             predicted_seconds=launch_seconds(profile, alike)[0],
         )
     if any(row["class"] == "tbe_backward" for _, row in backward):
@@ -86,7 +87,7 @@ def _step(
             columns=columns,
             lookups=lookups,
             subject=f"backward pass of {len(tables)} tables in {row['trace']}, {row['step']}",
-            measured_seconds=sum(number(row, "dur_us") for _, row in backward) / 1e6,
+            measured_seconds=sum(time(row, "dur_us") for _, row in backward) / 1e6,
             predicted_seconds=launch_seconds(profile, tables)[1],
         )
         yield from left_out(path, backward[1:], "counted with the other kernels of the backward pass")
@@ -104,15 +105,15 @@ def _sent(of_step: Sequence[Row]) -> float:
 
 
 def _tables(row: Row, columns: int) -> list[Table]:
-    count = round(number(row, "tbe_features"))
+    num_tables = count(row, "tbe_features", most=MOST_TABLES)
     weight_bytes = 2.0 if "Half" in row["kernel"] else 4.0
     table = Table(
-        rows=max(1, round(number(row, "tbe_weight_elems") / columns / count)),
+        rows=max(1, round(number(row, "tbe_weight_elems") / columns / num_tables)),
         columns=columns,
-        lookups=number(row, "tbe_indices") / count,
-        outputs=(number(row, "tbe_offsets") - 1) / count,
+        lookups=number(row, "tbe_indices") / num_tables,
+        outputs=(number(row, "tbe_offsets") - 1) / num_tables,
         distinct=np.nan,
         element_bytes=weight_bytes,
         is_weighted="_weighted" in row["kernel"],
     )
-    return [table] * count
+    return [table] * num_tables

@@ -127,3 +127,35 @@ def test_laws_hold_on_the_public_launches() -> None:
     assert np.mean(errors[f"tbe forward: UVM, {many}"]) < 0.03
     for columns in (4, 16, 32, 512, 1024):
         assert np.mean(errors[f"tbe forward: {columns} columns"]) < 0.10
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "reason"),
+    [
+        ("tables", "0", "tables is no whole number from 1 on"),
+        ("tables", "1e18", "tables is not between 0 and 100000"),
+        ("rows_per_table", "inf", "no number in rows_per_table"),
+        ("rows_per_table", "9" * 21, "rows_per_table is not between 0 and 1.09951e+12"),
+        ("dim", "0.5", "dim is no whole number from 1 on"),
+        ("lookups", "-1", "lookups is not between 0 and 1e+18"),
+        ("bwd_ms", "0", "no time in bwd_ms"),
+    ],
+)
+def test_launches_with_broken_cells_are_left_out_with_the_column(
+    tmp_path: Path, column: str, cell: str, reason: str
+) -> None:
+    row = f"fbgemm_tbe,{H100},10,1000000,64,100000,1000000,300000,none,fp32,fp32,adam,DEVICE,,,1.05,0.3,0.9"
+    cells = dict(zip(LAUNCHES.split(","), row.split(","), strict=True)) | {column: cell}
+    (tmp_path / "a.csv").write_text(f"{LAUNCHES}\n{','.join(cells.values())}\n")
+    assert left_out(tmp_path) == {f"not readable: {reason}": 1}
+
+
+@pytest.mark.parametrize(
+    ("header", "column"), [(FIGURES, "gpu"), (FIGURES, "tables"), (FIGURES, "alpha"), (TRACES, "kernel")]
+)
+def test_a_column_that_lacks_leaves_its_rows_out(tmp_path: Path, header: str, column: str) -> None:
+    columns = [name for name in header.split(",") if name != column]
+    cells = {"gpu": H100, "kernel": "DEVICE", "direction": "fwd", "optimizer": "sgd", "alpha": "1.0", "class": "sort"}
+    (tmp_path / "a.csv").write_text(f"{','.join(columns)}\n{','.join(cells.get(name, '8') for name in columns)}\n")
+    assert sum(left_out(tmp_path).values()) == 1
+    assert predictions(tmp_path) == []

@@ -47,11 +47,15 @@ def dense_of(spec: DenseSpec, *, samples_per_rank: float, hardware: Hardware, is
     recorded, read = hardware.recorded()
     forward, backward = (compute_seconds(one, spec.compute_dtype, recorded) for one in flops)
     if max(forward, backward) > MAX_SECONDS:
-        field = "forward_flops_per_sample" if layers is None else "layers"
+        field, hint = "forward_flops_per_sample", "give operations of one sample, not of a batch"
+        if layers is not None:
+            field, hint = "layers", "give the layers that a sample goes through; lower batch_size_per_rank"
+        elif backward > forward and spec.backward_flops_per_sample is not None:
+            field = "backward_flops_per_sample"
         message = (
             f"dense compute takes {max(forward, backward):.3g} s of a step; at most {MAX_SECONDS} s are planned for"
         )
-        issues.report(f"/model/dense/{field}", message, "give operations of one sample, not of a batch")
+        issues.report(f"/model/dense/{field}", message, hint)
         return known
     return replace(
         known,

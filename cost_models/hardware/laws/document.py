@@ -16,6 +16,8 @@ from cost_models.vocabulary import Evidence
 
 FORMAT = "shardplan-collective-laws-1"
 MAX_LAWS, MAX_TERMS, MAX_TEXT = 200, 200, 500
+#: As of numbers of hardware: beyond it products of sizes, ranks and seconds are infinite.
+MAX_NUMBER = 10**18
 Made = TypeVar("Made")
 
 
@@ -230,14 +232,14 @@ def _choice(value: object, choices: tuple[str, ...], place: str) -> str:
 
 
 def _number(value: object, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidLaw(place, "expected a finite number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_NUMBER:
+        raise InvalidLaw(place, f"expected a finite number of at most {MAX_NUMBER:.0e}")
     return float(value)
 
 
 def _count(value: object, place: str) -> int:
-    if type(value) is not int or value < 1:
-        raise InvalidLaw(place, "expected an integer >= 1")
+    if type(value) is not int or not 1 <= value <= MAX_NUMBER:
+        raise InvalidLaw(place, f"expected an integer >= 1 of at most {MAX_NUMBER:.0e}")
     return value
 
 

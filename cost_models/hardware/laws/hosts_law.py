@@ -28,6 +28,8 @@ from cost_models.hardware.laws.domain_law import Basis
 from cost_models.hardware.laws.intervals import Intervals
 from cost_models.vocabulary import Evidence
 
+#: Bytes per second: a byte at a lower rate takes longer than any step, and 0 has no time at all.
+LEAST_RATE = 1.0
 #: How often a ring moves the buffer.
 ROUNDS = {"reduce_scatter": 1.0, "all_gather": 1.0, "all_reduce": 2.0}
 
@@ -65,8 +67,8 @@ class HostsLaw:
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name}: expected a number >= 0, not {value:g}")
         for name in ("nic_bytes_per_second", "host_bytes_per_second"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}: expected a rate > 0, not {getattr(self, name):g}")
+            if not getattr(self, name) >= LEAST_RATE:
+                raise ValueError(f"{name}: expected a rate >= {LEAST_RATE:g}, not {getattr(self, name):g}")
         if not self.hosts or list(self.hosts) != sorted(set(self.hosts)) or self.hosts[0] < 2:
             raise ValueError("hosts: expected increasing numbers of hosts >= 2, at least one")
 

@@ -78,10 +78,23 @@ def test_a_missing_rate_is_refused_by_name() -> None:
     assert issue.hint
 
 
-def test_operations_of_hours_are_no_step() -> None:
-    (issue,) = issues(with_dense({"forward_flops_per_sample": 1e18, "compute_dtype": "fp16"}))
-    assert issue.pointer == "/model/dense/forward_flops_per_sample"
+@pytest.mark.parametrize(
+    ("dense", "field", "hint"),
+    [
+        ({"forward_flops_per_sample": 1e18}, "forward_flops_per_sample", "of one sample"),
+        (
+            {"forward_flops_per_sample": 1, "backward_flops_per_sample": 1e18},
+            "backward_flops_per_sample",
+            "of one sample",
+        ),
+        ({"layers": {"mlp_widths": [[2**24] * 1000]}}, "layers", "lower batch_size_per_rank"),
+    ],
+)
+def test_operations_of_hours_are_no_step(dense: dict[str, object], field: str, hint: str) -> None:
+    (issue,) = issues(with_dense(dense | {"compute_dtype": "fp16"}))
+    assert issue.pointer == f"/model/dense/{field}"
     assert "at most 3600 s" in issue.message
+    assert hint in issue.hint
 
 
 @pytest.mark.parametrize("share", [0, 0.0009, 1.01])

@@ -23,8 +23,8 @@ def fit_law_set(rows: Measurements, *, name: str, domain_ranks: int | None = Non
     Raises
     ------
     ValueError
-        There are no collectives, too few sizes of them, series that are no measurement of one collective, or messages
-        too small to show a bandwidth; the text has the number.
+        There are no collectives, too few sizes of them, series that are no measurement of one collective, messages
+        too small to show a bandwidth, or domains that are not whole hosts; the text has the number.
     """
     measured = collective_rows(rows)
     if not measured:
@@ -36,6 +36,8 @@ def fit_law_set(rows: Measurements, *, name: str, domain_ranks: int | None = Non
         found = measured[operation]
         found = found.of(found.num_ranks > 1)
         shared = np.full(len(found.seconds), float(domain_ranks)) if domain_ranks else found.ranks_per_host
+        if domain_ranks:
+            _check_domain(found, domain_ranks)
         inside = found.num_ranks <= shared
         for part, is_inside in ((found.of(inside), True), (found.of(~inside), False)):
             if not len(part.seconds):
@@ -60,6 +62,14 @@ def fit_law_set(rows: Measurements, *, name: str, domain_ranks: int | None = Non
     return LawSet(name=name, description="fitted by shardplan fit", domain=tuple(domain), hosts=tuple(hosts)), tuple(
         odd
     )
+
+
+def _check_domain(rows: CollectiveRows, domain_ranks: int) -> None:
+    """Refuse domains that end inside a host: nothing would say how many of them a group spans."""
+    torn = (rows.num_ranks > domain_ranks) & (domain_ranks % rows.ranks_per_host != 0)
+    if torn.any():
+        per_host = rows.ranks_per_host[torn][0]
+        raise ValueError(f"{domain_ranks} ranks of a domain are not whole hosts of {per_host:.0f} ranks each")
 
 
 def _check_sizes(rows: CollectiveRows, operation: str) -> None:

@@ -210,6 +210,14 @@ def test_rows_that_no_law_can_be_fitted_to_are_refused(found: Measurements, mess
         fit_law_set(found, name="mine")
 
 
+@pytest.mark.parametrize("domain_ranks", [3, 12])
+def test_domains_that_end_inside_a_host_are_refused(domain_ranks: int) -> None:
+    across = measurements([2.0**power for power in range(10, 28)], ranks=16, per_host=8)
+    with pytest.raises(ValueError, match=f"^{domain_ranks} ranks of a domain are not whole hosts of 8 ranks each$"):
+        fit_law_set(across, name="mine", domain_ranks=domain_ranks)
+    assert fit_law_set(across, name="mine", domain_ranks=8)[0].hosts[0].hosts == (2,)
+
+
 def over_pcie(ranks: tuple[int, ...]) -> CollectiveRows:
     """A server of two sockets: 20 us, 50 ps for a byte, and more of a third rank and of a fifth."""
     paces = [5e-11 * (n - 1) / n + 4e-11 * max(n - 2, 0) + 8e-11 * max(n - 4, 0) for n in ranks]

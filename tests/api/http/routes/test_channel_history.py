@@ -159,6 +159,8 @@ def test_of_32_racing_changes_none_is_lost(live: Live, digests: list[str]) -> No
             if answer.status_code == 200:
                 assert answer.json()["version"] == seen.json()["version"] + 1
                 return answer.json()["version"], seen.json()["plan_digest"], answer.json()["plan_digest"]
+            if answer.json()["code"] == "no-such-version":  # rolled back as often as promoted: a promotion is to come
+                continue
             assert_problem(answer, 412, "channel-changed")
 
     changes = race(32, change)

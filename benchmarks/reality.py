@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def predict(folder: Path) -> tuple[list[PredictedRow], dict[tuple[str, str], int]]:
     """Return the predicted rows of a folder, and how many others each file has for each reason.
 
-    Of the rest of a broken file nobody knows how many: it is listed with no row.
+    How many rows the rest of a broken file has is unknown: the file is listed with a count of 0.
     """
     predicted: list[PredictedRow] = []
     left_out: Counter[tuple[str, str]] = Counter()

@@ -65,7 +65,7 @@ class Quantity:
         return "; ".join(part for part in parts if part)
 
     def at_limit(self, limit: Limit) -> "Quantity":
-        """Return the number as fast or as slow as it may be; one that is no rate and no time stays as it is."""
+        """Return the fastest or slowest value within the limits of a rate or a time; other numbers stay as they are."""
         is_rate = self.unit.endswith("_per_second")
         if limit is Limit.NONE or not (is_rate or self.unit == "seconds"):
             return self

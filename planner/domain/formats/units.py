@@ -16,7 +16,7 @@ def format_bytes(num_bytes: float) -> str:
     return f"{num_bytes:,.0f} B"
 
 
-_SHOWN_FROM = {"us": 1e-8}  # parts of a microsecond are read as such beside whole ones
+_SHOWN_FROM = {"us": 1e-8}  # 0.031 us compares with 12.5 us at a glance; 31 ns does not
 _ROUNDED_UP = 0.9995  # what three digits would write as the next larger unit
 
 

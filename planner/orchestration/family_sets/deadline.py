@@ -1,4 +1,4 @@
-"""The clock beside counted work: on a machine too busy for the work, it leaves the rest of the time to what follows."""
+"""Deadlines of counted work: on a busy machine they end the work early and leave time for the next stage."""
 
 import math
 import time
@@ -21,7 +21,7 @@ class Deadline:
         return bool(self._ended)
 
     def is_over(self) -> bool:
-        """Whether the moment has come; ask only where work is left."""
+        """Whether the moment has come; call this only where work is left, since a late answer is remembered."""
         now = time.monotonic()
         if now >= self.until_seconds:
             self._ended.append(now)

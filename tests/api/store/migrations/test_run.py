@@ -211,7 +211,7 @@ def _assert_no_difference(database: Database) -> None:
 def test_a_database_that_is_up_to_date_is_opened_without_alembic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every server, worker and command opens one, and reading all revisions takes long beside the rest."""
+    """Every server, worker and command opens a database, and reading all revisions takes most of that time."""
     Database.of_file(tmp_path / "db.sqlite").close()
     monkeypatch.setattr(run, "upgrade", lambda *_: pytest.fail("nothing is to be done"))
     Database.of_file(tmp_path / "db.sqlite").close()

@@ -1,4 +1,4 @@
-"""Deadlines beside counted work."""
+"""Deadlines of counted work."""
 
 import time
 

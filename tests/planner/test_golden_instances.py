@@ -59,7 +59,7 @@ def test_proven_in_torchrecs_own_search_space(name: str, milliseconds: float) ->
     problem = load(name)
     only = TableConstraints(sharding_types=_TORCHREC_SCHEMES)
     problem = replace(problem, tables=tuple(replace(table, constraints=only) for table in problem.tables))
-    limits = SolveLimits(time_limit_seconds=900.0, work_limit_seconds=60.0, relative_gap=0.0)
+    limits = SolveLimits(time_limit_seconds=600.0, relative_gap=0.0)
     result = plan(problem, cost_model=TORCHREC, partitioner=make_partitioner("cp_sat"), limits=limits)
     assert result.plan is not None
     assert result.plan.reason == "OPTIMAL"

@@ -4,16 +4,18 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from pydantic import ValidationError
 
 from api.cli.errors import BadInput, echo, system_errors
 from api.client.plan_file import write_atomically
-from api.schemas.described import fields_of
+from api.schemas.described import reader_of_any_version
 from api.schemas.plan import PlanDocument as AcceptedPlan
-from api.specs.input.json import is_spec, parse_document, pointer, read_json
+from api.specs.input.json import RejectedDocument, form_errors, form_issue, is_spec, parse_document, read_json
 from cost_models.text.read_number import whole_number
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.errors import InvalidProblem, Issue
@@ -178,18 +180,12 @@ def read_plan(path: str) -> PlanDocument:
         reject_spec(path, raw)
         raise
     document = cast("PlanDocument", json.loads(raw))
-    missing = [field.name for field in fields_of(PlanDocument) if not field.is_nullable and field.name not in document]
-    if missing:
-        issues = tuple(
-            Issue(
-                code="missing-field",
-                pointer=pointer([name]),
-                message="a plan that shardplan wrote has this field",
-                hint="use `shardplan evaluate` to judge plans from elsewhere",
-            )
-            for name in missing
-        )
-        raise InvalidProblem(issues)
+    try:
+        reader_of_any_version(PlanDocument).validate_json(raw)
+    except ValidationError as error:
+        issues = [form_issue(detail, AcceptedPlan) for detail in form_errors(error)]
+        elsewhere = "use `shardplan evaluate` to judge plans from elsewhere"
+        raise RejectedDocument([replace(issue, hint=issue.hint or elsewhere) for issue in issues]) from None
     digest = plan_digest(document)
     if document["plan_digest"] != digest:
         message = f"the plan says {document['plan_digest']}, but its content has the digest {digest}"

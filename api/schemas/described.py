@@ -21,7 +21,7 @@ from typing import (
 )
 
 import typing_extensions
-from pydantic import BaseModel, Field, GetCoreSchemaHandler, create_model
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, create_model
 from pydantic_core import CoreSchema
 
 from api.schemas.base import Document
@@ -102,26 +102,37 @@ Defined = Annotated[T, _AsDefined()]
 
 
 @cache
-def _typed_dict(definition: type) -> Any:
+def reader_of_any_version(definition: type) -> TypeAdapter[Any]:
+    """Return what reads documents of other versions too: unknown keys pass, and nullable fields may be missing."""
+    return TypeAdapter(_readable(definition, any_version=True))
+
+
+@cache
+def _typed_dict(definition: type, *, any_version: bool) -> Any:
     """Return a definition as a ``TypedDict`` that pydantic reads: before Python 3.12 it takes those of this library."""
     make = cast("Any", typing_extensions.TypedDict)
-    made = make(definition.__name__, {field.name: _annotation(field) for field in fields_of(definition)})
+    fields = {field.name: _annotation(field, any_version=any_version) for field in fields_of(definition)}
+    made = make(definition.__name__, fields)
     made.__doc__, made.__pydantic_config__ = definition.__doc__, Document.model_config
+    if any_version:
+        made.__pydantic_config__ = {**Document.model_config, "extra": "ignore", "strict": True}
     return made
 
 
-def _annotation(field: DefinedField) -> Any:
+def _annotation(field: DefinedField, *, any_version: bool) -> Any:
     about: dict[str, Any] = {"description": field.description, "examples": field.examples}
-    if field.is_required:
-        return Annotated[_readable(field.type), Field(**about)]
-    return NotRequired[Annotated[_readable(field.type), Field(default=None, **about)]]
+    readable = _readable(field.type, any_version=any_version)
+    if field.is_required and not (any_version and field.is_nullable):
+        return Annotated[readable, Field(**about)]
+    return NotRequired[Annotated[readable, Field(default=None, **about)]]
 
 
-def _readable(annotation: Any) -> Any:
+def _readable(annotation: Any, *, any_version: bool = False) -> Any:
     """Return a type with every definition in it as a type that pydantic reads."""
     if is_typeddict(annotation):
-        return _typed_dict(annotation)
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is UnionType:
-        return reduce(or_, map(_readable, arguments))
-    return origin[tuple(map(_readable, arguments))] if origin in (list, dict) else annotation
+        return _typed_dict(annotation, any_version=any_version)
+    origin = get_origin(annotation)
+    if origin not in (UnionType, list, dict):
+        return annotation
+    arguments = tuple(_readable(one, any_version=any_version) for one in get_args(annotation))
+    return reduce(or_, arguments) if origin is UnionType else origin[arguments]

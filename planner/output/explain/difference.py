@@ -132,7 +132,9 @@ def _priced(plan: PlanDocument, objective: str) -> PricedPlan | None:
     counted = [phase for phase in plan["phases"] if phase["counted"]]
     names = [phase["name"] for phase in counted]
     slowest = max(
-        (rank["seconds"] for rank in plan["ranks"]), key=lambda one: sum(one.get(name, 0.0) for name in names)
+        (rank["seconds"] for rank in plan["ranks"]),
+        key=lambda seconds: sum(seconds.get(name, 0.0) for name in names),
+        default={},
     )
     phases = {}
     for phase in counted:

@@ -141,7 +141,9 @@ class Network:
                 starts.append(self._latency("inter_host_latency_seconds"))
             else:
                 known = over.evidence_at(0.0, reach.num_domains, reach.num_ranks)
-                starts.append(_seconds(over.start(reach.num_domains, reach.inside), known, over.basis.source))
+                starts.append(
+                    _seconds(over.whole_start_seconds(reach.num_domains, reach.inside), known, over.basis.source)
+                )
         longest = max(starts, key=lambda start: start.value)
         at_limit = float(self._limit_factors(operation, group, np.zeros(1))[0])
         return replace(longest, value=longest.value * at_limit, evidence=max(start.evidence for start in starts))

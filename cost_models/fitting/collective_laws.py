@@ -112,7 +112,9 @@ def fit_hosts_law(
     per_host = np.unique(rows.ranks_per_host)
     start = np.zeros_like(rows.seconds)
     if starts is not None:
-        start = np.array([starts.start(*one) for one in zip(rows.num_hosts, rows.ranks_per_host, strict=True)])
+        start = np.array(
+            [starts.whole_start_seconds(*one) for one in zip(rows.num_hosts, rows.ranks_per_host, strict=True)]
+        )
     moved = np.maximum(rows.seconds - start, 0.1 * rows.seconds)
     best: tuple[float, Floats, Floats] | None = None
     for most_by_card in per_host[::-1].tolist():

@@ -39,7 +39,7 @@ def _lines(laws: LawSet) -> Iterator[str]:
             f" {rate / 1e9:.4g} GB/s bus bandwidth at {law.basis.most_bytes:,.0f} bytes; {_within(law.intervals)}"
         )
     for over in laws.hosts:
-        start = over.start(over.hosts[-1], over.basis.ranks[-1] / over.hosts[-1])
+        start = over.whole_start_seconds(over.hosts[-1], over.basis.ranks[-1] / over.hosts[-1])
         yield (
             f"{over.operation} over hosts: {_rests_on(over.basis)}; start {start * 1e6:.4g} us,"
             f" {over.nic_bytes_per_second / 1e9:.4g} GB/s of a rank's network card; {_within(over.intervals)}"

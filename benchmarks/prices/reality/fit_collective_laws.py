@@ -122,7 +122,7 @@ def _peer_starts(rows: Sequence[MeasuredCollective]) -> HostsLaw | None:
     few, many = (_hosts_set(named[name], rows, None).hosts_law("all_to_all") for name in _SHOW_STARTS)
     if few is None or many is None:
         return None
-    (low, starts_low), (high, starts_high) = (2, few.start(2, 2)), (8, many.start(2, 8))
+    (low, starts_low), (high, starts_high) = (2, few.whole_start_seconds(2, 2)), (8, many.whole_start_seconds(2, 8))
     hop = max(0.0, (starts_high - starts_low) / (high - low))
     basis = replace(many.basis, source=f"{few.basis.source}; {many.basis.source}")
     return replace(many, hop_seconds=hop, start_seconds=max(0.0, starts_low - low * hop), basis=basis)

@@ -72,8 +72,8 @@ class HostsLaw:
         if not self.hosts or list(self.hosts) != sorted(set(self.hosts)) or self.hosts[0] < 2:
             raise ValueError("hosts: expected increasing numbers of hosts >= 2, at least one")
 
-    def start(self, num_hosts: float, ranks_per_host: float) -> float:
-        """Return the start of one collective, in seconds."""
+    def whole_start_seconds(self, num_hosts: float, ranks_per_host: float) -> float:
+        """Return the start of one collective with all its hops."""
         hops = (num_hosts - 1) * ranks_per_host if self.operation == "all_to_all" else num_hosts * ranks_per_host
         return self.start_seconds + self.hop_seconds * hops
 

@@ -37,7 +37,7 @@ def in_domain(noise: float = 0.0, ranks: tuple[int, ...] = (2, 4, 8)) -> Collect
 
 def over_hosts(operation: str, cap: float, clusters: list[tuple[int, int]]) -> CollectiveRows:
     law = hosts_law(operation, cap)
-    seconds = [law.start(n, g) + SIZES * law.pace(SIZES, n, g) for n, g in clusters]
+    seconds = [law.whole_start_seconds(n, g) + SIZES * law.pace(SIZES, n, g) for n, g in clusters]
     return rows([n * g for n, g in clusters], [g for _, g in clusters], seconds)
 
 
@@ -95,14 +95,14 @@ def test_an_all_to_all_over_hosts_is_found() -> None:
     measured = over_hosts("all_to_all", float("inf"), [(2, 1), (2, 4), (4, 8)])
     found = fit_hosts_law(measured, "all_to_all", library="NCCL", source="a test bench")
     assert found.nic_bytes_per_second == pytest.approx(1e10, rel=0.02)
-    assert found.start(8, 8) == pytest.approx(20e-6 + 56 * 4e-6, rel=0.1)
+    assert found.whole_start_seconds(8, 8) == pytest.approx(20e-6 + 56 * 4e-6, rel=0.1)
 
 
 def test_large_messages_alone_take_their_start_from_another_law() -> None:
     measured = over_hosts("all_to_all", float("inf"), [(2, 8)])
     large = measured.of(measured.message_bytes >= 2**28)
     found = fit_hosts_law(large, "all_to_all", library="NCCL", source="a test bench", starts=hosts_law())
-    assert found.start(4, 8) == pytest.approx(hosts_law().start(4, 8))
+    assert found.whole_start_seconds(4, 8) == pytest.approx(hosts_law().whole_start_seconds(4, 8))
     assert found.basis.evidence is Evidence.ESTIMATED
     assert found.basis.source == f"a test bench; start of other machines: {hosts_law().basis.source}"
     assert found.intervals.at(2.0**20, 0.0) == (0.5, 2.0)

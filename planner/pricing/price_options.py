@@ -22,6 +22,7 @@ from planner.pricing.phases import phase_windows
 from planner.pricing.shard_work import build_work
 from planner.pricing.starts import starts_of_families
 from planner.pricing.tier_traffic import shard_traffic
+from planner.solver.bounds.crowding import crowding_families
 from planner.solver.problem import Objective, Scope, SolverProblem, no_ints
 
 _SHAPES = 65_536  # that are priced together: columns of their work stay in the processor's cache
@@ -216,7 +217,8 @@ def drop_unusable(priced: SolverProblem) -> SolverProblem:
 
     A shape that exceeds every site is in no plan. A family of which no listed cut is left
     is dropped too: the narrowest cut is always listed, and a plan with wider pieces of
-    the same table would need a piece at least as wide.
+    the same table would need a piece at least as wide. So is a family that leaves the other
+    tables too little memory.
 
     Pinned pieces stay whatever they take: if they exceed their site, it is for a search to say that there is no plan.
     """
@@ -224,7 +226,8 @@ def drop_unusable(priced: SolverProblem) -> SolverProblem:
     fits[priced.pinned_shape] = True
     has_option = np.zeros(priced.num_families, dtype=np.bool_)
     has_option[priced.option_family[_whole_options(priced, fits)]] = True
-    return _renumbered(priced, has_option, fits)
+    fitting = _renumbered(priced, has_option, fits)
+    return restrict(fitting, ~crowding_families(fitting))
 
 
 def roomiest_site(priced: SolverProblem) -> Floats:

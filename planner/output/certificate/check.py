@@ -166,21 +166,28 @@ class Problem:
             self.average = np.min((shares / math.fsum(shares))[:, None] * slow, axis=0)
             self.mix, self.weight, self.window = self.weight[:, None], np.ones(1), np.zeros(1)
         self.start = self.starts @ self.mix * (1 - SLACK)
-        choices, big = [], [np.zeros((0, len(self.weight)))]
+        choices: list[tuple[int, int, int, int]] = []
+        big, sizes = [np.zeros((0, len(self.weight)))], [np.zeros((0, self.capacity.shape[1]))]
         for number, family in enumerate(self.families):
             columns, widths = self.columns[family.table], family.widths
-            one = family.seconds * slow.min(axis=0) @ self.mix
+            one, before = family.seconds * slow.min(axis=0) @ self.mix, len(choices)
             for count in range(family.fewest, family.most + 1 if widths and self.dominators[number] is None else 0):
                 if count * widths[0] <= columns <= count * widths[-1]:  # the largest piece has the mean width at least
                     choices.append((family.table, number, count, bisect_left(widths, -(-columns // count))))
                     big.append(one[choices[-1][3] :].min(axis=0, keepdims=True) * (family.scope != "world"))
+            if counts := [count for _, _, count, _ in choices[before:]]:
+                total = family.bytes * (self.sites[family.scope].shape[1] - 1) + family.last_bytes
+                of_tiers = [list(zip(widths, map(math.floor, tier), strict=True)) for tier in total.T.tolist()]
+                sizes.append(np.array([least_of_cuts(points, counts, columns) for points in of_tiers], dtype=float).T)
         self.table, self.family, self.pieces, self.first = np.array(choices, dtype=np.int64).reshape(-1, 4).T
         self.kind = np.array([family.kind for family in self.families], dtype=np.int64)[self.family]
         self.big = np.concatenate(big)  # (choices, phases) seconds of the largest piece at least
+        self.taken = np.concatenate(sizes)  # (choices, tiers) bytes of the cluster at least
         unused, least = dict(enumerate(proof["nodes"])), math.inf
         todo: list[Any] = [(0, np.zeros(len(self.weight)), np.full(len(choices), True), ())]
         while todo:
             number, low, alive, kinds = todo.pop()
+            alive = self._with_room(alive)
             if len(np.unique(self.table[alive])) < len(self.columns):
                 continue  # a table has no choice left: no plan is here
             need(number in unused, f"node {number} of the proof is missing, or has two parents")
@@ -197,6 +204,19 @@ class Problem:
             todo += [(c, *half, k) for c, half, k in zip(node["children"], halves, paid, strict=True)]
         need(least < math.inf, "the proof leaves no plan at all")
         return max(least * self.tick * (1 - SLACK), 0.0) + self.beside_seconds
+
+    def _with_room(self, alive: Any) -> Any:
+        """Return the choices that leave the other tables their least bytes, until all do or a table has none."""
+        room = np.array([math.fsum(tier) for tier in self.capacity.T])
+        while len(np.unique(self.table[alive])) == len(self.columns):
+            least = np.full((len(self.columns), len(room)), np.inf)
+            np.minimum.at(least, self.table[alive], self.taken[alive])
+            needed = (least.sum(axis=0) - least)[self.table] + self.taken
+            fits = alive & np.all(needed * (1 - SLACK) <= room, axis=1)
+            if np.array_equal(fits, alive):
+                break
+            alive = fits
+        return alive
 
     def _halves(self, node: Document, low: Floats, alive: Any) -> list[tuple[Floats, Any]]:
         """Return two parts, as known seconds of the slowest rank and choices, in one of which any plan is."""

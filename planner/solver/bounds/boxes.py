@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cost_models.arrays import Bools, Floats
+from planner.solver.bounds.crowding import choices_with_room
 from planner.solver.bounds.dual import Prices, average_prices
 from planner.solver.bounds.master import Relaxed, solve_relaxation
 from planner.solver.bounds.relaxation import Relaxation
@@ -116,8 +117,8 @@ def _box(
     model: Relaxation, low: Floats, high: Floats, left: Bools, prices: Prices, parent_seconds: float
 ) -> Box | None:
     """Solve the relaxation inside a box; ``None`` where it is proven to have no plan."""
-    choices = left & np.all(model.big <= high, axis=1)
-    if np.any(np.bincount(model.choice_table[choices], minlength=model.num_tables) == 0):
+    choices = choices_with_room(model, left & np.all(model.big <= high, axis=1))
+    if choices is None:
         return None
     inside = replace(
         model,

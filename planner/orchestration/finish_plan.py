@@ -14,6 +14,7 @@ from planner.domain.plan.plan import Assumption, Evaluation, Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
 from planner.options.enumerate import Families
+from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import PreviousPlanState, movement_of
 from planner.pricing.serving import latency_without_shards
@@ -41,6 +42,11 @@ class SolveContext:
     assumptions: tuple[Assumption, ...]
     began_seconds: float  # monotonic clock
     previous_state: PreviousPlanState | None  # what is known of the plan that runs already
+
+    @property
+    def deadline(self) -> Deadline:
+        """The end of the time limit."""
+        return Deadline(self.began_seconds + self.limits.time_limit_seconds)
 
 
 def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, bound: float) -> Plan:

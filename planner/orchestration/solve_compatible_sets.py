@@ -35,6 +35,7 @@ BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that 
 _BOUNDED = 0.25  # on the bound
 _SEARCHED = 0.75  # on the search
 _LOOKED_AT = 0.5  # of that, on sets of kinds before the best of them is searched for the rest
+_BOUNDED_UNTIL = 0.45  # part of what is left of the time limit: deadline of bounds
 #: Of the time limit, for what comes after the search; and what it took to finish a plan, so many times: another one may
 #: be found at the end.
 _SPARE, _FINISHES = 0.01, 2
@@ -61,22 +62,36 @@ def solve_compatible_sets(
     family_sets = [first_plan(context, mode, reporter) for _, mode in modes]
     _charge_any_move(context, family_sets, reporter)
     search = _Search(context, partitioner, reporter)
+    # Work on bounds is counted; a machine that is too busy for it leaves the rest of the time to searches.
+    bounded = context.deadline.after(_BOUNDED_UNTIL)
     if priced.num_kinds and np.isfinite(least_seconds(family_sets)):
         masks = [mask for mask, _ in modes]
-        sets = sets_of_kinds(context, priced, masks, family_sets, reporter, functools.partial(_max_boxes, context))
+        boxes = functools.partial(_max_boxes, context)
+        sets = sets_of_kinds(context, priced, masks, family_sets, reporter, boxes, bounded)
         bound = min((one.bound.seconds for one in sets.leaves), default=0.0)
         if not found.exhaustive:
-            boxes = _max_boxes(context, pruned)
-            bound = bound_of_kinds(drop_unusable(priced), max_boxes=boxes, known_seconds=least_seconds(sets.tried))
+            bound = bound_of_kinds(
+                drop_unusable(priced),
+                max_boxes=boxes(pruned),
+                known_seconds=least_seconds(sets.tried),
+                deadline=bounded,
+            )
         reporter.raise_bound(bound)
         searched = search.best_of(sets)
         return _conclude(context, priced, sets.leaves, searched, reporter.bound, exhaustive=found.exhaustive)
     known = least_seconds(family_sets)
     for family_set in family_sets:
-        boxes = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
-        family_set.bound = lower_bound(family_set.priced, max_boxes=boxes, known_seconds=known)
-    reporter.raise_bound(_bound_of_all(context, pruned, family_sets, exhaustive=found.exhaustive))
+        most = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
+        family_set.bound = lower_bound(family_set.priced, max_boxes=most, known_seconds=known, is_over=bounded.is_over)
+    if found.exhaustive or not family_sets:
+        bound = min((family_set.bound.seconds for family_set in family_sets), default=0.0)
+    else:  # modes leave some plans out
+        bound = lower_bound(pruned, max_boxes=_max_boxes(context, pruned), is_over=bounded.is_over).seconds
+    reporter.raise_bound(bound)
     search.each([one for one in family_sets if one.bound.seconds * (1 + context.limits.ending_gap) < known], 1.0)
+    if bounded.ended_work:  # a proof holds, but with other bounds another plan within the gap may come out
+        for one in family_sets:
+            one.outcome = _cut_by_clock(one.outcome)
     return _conclude(context, priced, family_sets, family_sets, reporter.bound, exhaustive=found.exhaustive)
 
 
@@ -175,15 +190,6 @@ def _charge_any_move(context: SolveContext, family_sets: list[FamilySet], report
 def _max_boxes(context: SolveContext, priced: SolverProblem) -> int:
     """Return how many boxes the bound may look at: by size and work, not by the clock, so that plans repeat."""
     return affordable_boxes(_BOUNDED * context.limits.work_seconds, priced.num_options, priced.num_ranks)
-
-
-def _bound_of_all(
-    context: SolveContext, pruned: SolverProblem, family_sets: list[FamilySet], *, exhaustive: bool
-) -> float:
-    """Return a bound on all plans: where modes leave some out, one over all families at once."""
-    if exhaustive or not family_sets:
-        return min((family_set.bound.seconds for family_set in family_sets), default=0.0)
-    return lower_bound(pruned, max_boxes=_max_boxes(context, pruned)).seconds
 
 
 def _conclude(

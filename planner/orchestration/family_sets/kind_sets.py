@@ -171,7 +171,7 @@ def branch_kinds(
     for one in promising[: max(left // boxes, 0)]:
         if deadline.is_over():
             break
-        found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds)
+        found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds, is_over=deadline.is_over)
         one.bound = replace(found, seconds=max(found.seconds, one.bound.seconds))
     return leaves
 
@@ -193,9 +193,12 @@ def _bound_of_half(one: KindSet, half: KindSet, known_seconds: float) -> Bound:
     return replace(found, seconds=max(found.seconds, one.bound.seconds))
 
 
-def bound_of_kinds(priced: SolverProblem, *, max_boxes: int, known_seconds: float) -> float:
+def bound_of_kinds(
+    priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
+) -> float:
     """Return a bound on all plans of a problem, whatever kinds they use."""
-    leaves = branch_kinds(without_replaced_kinds(priced), max_boxes=max_boxes, known_seconds=known_seconds)
+    usable = without_replaced_kinds(priced)
+    leaves = branch_kinds(usable, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
     return min((one.bound.seconds for one in leaves), default=0.0)
 
 

@@ -28,7 +28,7 @@ from planner.solver.problem import Outcome, SolverProblem
 #: Sets that are searched before the best of them is searched for long: by tables times ranks, at most so many of them.
 _SEARCHED = ((1_500, 6), (8_000, 3))
 _FEWEST_SEARCHED = 2
-_FIRST_UNTIL, _BOUNDED_UNTIL = 0.25, 0.45  # parts of the time limit: deadlines of first plans and of bounds
+_FIRST_UNTIL = 0.25  # part of what is left of the time limit: deadline of first plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,7 @@ def sets_of_kinds(
     modes: list[FamilySet],
     reporter: IncumbentReporter,
     max_boxes: Callable[[SolverProblem], int],
+    bounded: Deadline,
 ) -> SetsOfKinds:
     """Return first plans and bounds of the sets of kinds of all modes.
 
@@ -73,16 +74,15 @@ def sets_of_kinds(
         The problem of all families; which of them each mode has, and its first plan.
     max_boxes
         Returns how many boxes bounds of a problem may look at.
+    bounded
+        Ends the work on bounds.
     """
     if modes[0].priced.move is not None and priced.move is not None:  # what any move costs may be known only now
         priced = replace(priced, move=replace(priced.move, any_seconds=modes[0].priced.move.any_seconds))
     of_modes = [without_replaced_kinds(drop_unusable(restrict(priced, mask))) for mask in masks]
     tried = list(modes)
     # Work is counted; a machine that is too busy for it leaves the rest of the time to searches.
-    first, bounds = (
-        Deadline(context.began_seconds + part * context.limits.time_limit_seconds)
-        for part in (_FIRST_UNTIL, _BOUNDED_UNTIL)
-    )
+    first = context.deadline.after(_FIRST_UNTIL)
     for usable in of_modes:
         tried += _first_plans(context, usable, _schemes(context.families, usable), reporter, first)
     best = min(tried, key=lambda one: one.seconds)
@@ -90,9 +90,9 @@ def sets_of_kinds(
     leaves = []
     for usable in of_modes:
         boxes = max(max_boxes(usable) // len(of_modes), 1)
-        for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounds):
+        for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounded):
             leaves.append(_leaf(context, one, tried))
-    return SetsOfKinds(tried=tried, leaves=leaves, is_cut_by_clock=first.ended_work or bounds.ended_work)
+    return SetsOfKinds(tried=tried, leaves=leaves, is_cut_by_clock=first.ended_work or bounded.ended_work)
 
 
 def _most_searched(priced: SolverProblem) -> int:

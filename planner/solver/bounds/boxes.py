@@ -14,6 +14,7 @@ Boxes whose bound exceeds a plan that is known are dropped: no better plan is in
 """
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,10 +84,23 @@ def affordable_boxes(seconds: float, num_options: int, num_ranks: int) -> int:
     return int(np.clip(seconds / box_seconds, 1, _MOST_BOXES))
 
 
+def never() -> bool:
+    """Return that no time is over."""
+    return False
+
+
 def branch(
-    model: Relaxation, *, max_boxes: int, known_seconds: float = np.inf, start: Prices | None = None
+    model: Relaxation,
+    *,
+    max_boxes: int,
+    known_seconds: float = np.inf,
+    start: Prices | None = None,
+    is_over: Callable[[], bool] = never,
 ) -> Branched:
-    """Split boxes until the bound stands on whole choices that keep the rule, or ``max_boxes`` were looked at."""
+    """Split boxes until the bound stands on whole choices that keep the rule, or ``max_boxes`` were looked at.
+
+    ``is_over`` is asked before each split, and ends them.
+    """
     phases, choices = model.weight.shape[0], np.ones(len(model.choice_table), dtype=np.bool_)
     prices = average_prices(model) if start is None else start
     root = _box(model, np.zeros(phases), np.full(phases, np.inf), choices, prices, 0.0)
@@ -98,7 +112,7 @@ def branch(
     while heap:
         bound, number, box = heap[0]
         found = _halves(model, box)
-        if found is None or len(nodes) >= max_boxes:
+        if found is None or len(nodes) >= max_boxes or is_over():
             reported = box if box.relaxed.is_solved else last
             return Branched(bound_seconds=bound, box=reported, nodes=tuple(nodes))
         heapq.heappop(heap)

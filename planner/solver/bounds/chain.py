@@ -1,11 +1,12 @@
 """The best of the bounds, cheapest first, and what the best one says about good plans."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from cost_models.arrays import Floats
-from planner.solver.bounds.boxes import Box, branch
+from planner.solver.bounds.boxes import Box, branch, never
 from planner.solver.bounds.dual import Prices, average_prices, dual_value
 from planner.solver.bounds.relaxation import Relaxation, relaxations
 from planner.solver.problem import RelaxationHint, SolverProblem
@@ -22,16 +23,22 @@ class Bound:
     hint: RelaxationHint | None
 
 
-def lower_bound(priced: SolverProblem, *, max_boxes: int = 1, known_seconds: float = np.inf) -> Bound:
+def lower_bound(
+    priced: SolverProblem,
+    *,
+    max_boxes: int = 1,
+    known_seconds: float = np.inf,
+    is_over: Callable[[], bool] = never,
+) -> Bound:
     """Return the best bound of the chain; 0 where nothing better is known.
 
     ``max_boxes`` limits the branching of :mod:`planner.solver.bounds.boxes`; ``known_seconds`` is the objective
-    of a plan that is known, which no box worse than it can improve on.
+    of a plan that is known, which no box worse than it can improve on; ``is_over`` says that boxes are split no more.
     """
     best = Bound(seconds=0.0, hint=None)
     for model in relaxations(priced):
         cheap = priced_memory(model)
-        branched = branch(model, max_boxes=max_boxes, known_seconds=known_seconds, start=cheap)
+        branched = branch(model, max_boxes=max_boxes, known_seconds=known_seconds, start=cheap, is_over=is_over)
         value = max(dual_value(model, cheap), largest_piece(model), branched.bound_seconds)
         if value > best.seconds or best.hint is None:
             box = branched.box

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from types import ModuleType
 
 import pytest
 
@@ -10,6 +11,7 @@ from planner.domain.plan.movement import PreviousPlan
 from planner.domain.problem.problem import Dense, Problem
 from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import enumerate_families
+from planner.orchestration import solve_compatible_sets as solve_module
 from planner.orchestration.family_sets import sets_of_kinds as sets_of_kinds_module
 from planner.pipeline import plan
 from planner.pricing.price_options import price, restrict
@@ -88,12 +90,13 @@ def test_plans_repeat(seed: int) -> None:
     assert one.lower_bound_seconds == other.lower_bound_seconds
 
 
-def long_one(latency: float) -> Problem:
+def long_one(latency: float, *, counts_starts: bool = True) -> Problem:
     """Sixteen like tables on eight ranks and one long one, which rows over all ranks would balance."""
     tables = [make_table(f"t{i}", 20_000, 64, pooling_factor=10.0, module_path="a") for i in range(16)]
     tables.append(make_table("long", 60_000, 64, pooling_factor=60.0, module_path="a"))
     cluster = make_cluster(1, 8, intra_host_latency_seconds=latency)
-    return make_problem(*tables, cluster=cluster, batch_size_per_rank=1024, pipeline="train_sparse_dist")
+    settings = {"batch_size_per_rank": 1024, "pipeline": "train_sparse_dist", "counts_starts": counts_starts}
+    return make_problem(*tables, cluster=cluster, **settings)
 
 
 def test_a_kind_is_opened_only_where_it_pays() -> None:
@@ -107,11 +110,20 @@ def test_a_kind_is_opened_only_where_it_pays() -> None:
     assert len(schemes(1e-3)) == 1
 
 
-@pytest.mark.parametrize("part", ["_FIRST_UNTIL", "_BOUNDED_UNTIL"])
-def test_a_clock_that_leaves_sets_out_is_named(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, limits = long_one(1e-5), replace(LIMITS, time_limit_seconds=1000.0)
+@pytest.mark.parametrize(
+    ("module", "part", "counts_starts"),
+    [
+        (sets_of_kinds_module, "_FIRST_UNTIL", True),
+        (solve_module, "_BOUNDED_UNTIL", True),
+        (solve_module, "_BOUNDED_UNTIL", False),
+    ],
+)
+def test_a_clock_that_leaves_sets_or_boxes_out_is_named(
+    module: ModuleType, part: str, counts_starts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, limits = long_one(1e-5, counts_starts=counts_starts), replace(LIMITS, time_limit_seconds=1000.0)
     assert plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=limits).limit != "time"
-    monkeypatch.setattr(sets_of_kinds_module, part, 0.0)
+    monkeypatch.setattr(module, part, 0.0)
     assert plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=limits).limit == "time"
 
 

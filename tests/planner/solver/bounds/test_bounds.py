@@ -268,6 +268,27 @@ def test_boxes_are_counted() -> None:
     assert 1 < len(branch(model, max_boxes=9).nodes) <= 10
 
 
+def test_boxes_end_with_the_time() -> None:
+    """The bound stands on the boxes that there are by then, and the clock is asked only where work is left."""
+    priced = random_priced(1)
+    (model,) = relaxations(priced)
+    every = branch(model, max_boxes=9)
+    for most in (0, 1, 2):
+        asked: list[int] = []
+
+        def is_over(asked: list[int] = asked, most: int = most) -> bool:
+            asked.append(1)
+            return len(asked) > most
+
+        found = branch(model, max_boxes=9, is_over=is_over)
+        assert len(found.nodes) == 1 + 2 * most
+        assert found.bound_seconds <= every.bound_seconds
+        assert lower_bound(priced, max_boxes=9, is_over=lambda: True).seconds <= lower_bound(priced).seconds
+    asked = []
+    branch(model, max_boxes=1, is_over=lambda: bool(asked.append(1)))
+    assert not asked
+
+
 def whole_choices(model: Relaxation) -> float:
     """Try all whole choices: the average rank, or the largest piece on top of what all carry; infinite if none fits."""
     of_table = [np.flatnonzero(model.choice_table == table) for table in range(model.num_tables)]

@@ -25,6 +25,7 @@ _ROUND_ROWS = 2000  # rows (4) that join in one round, the most broken ones
 _FEW_ITERATIONS, _PATIENCE = 1000, 10
 #: Rows times iterations, half a second to a second, after which no round follows: late rounds add little.
 _MOST_WORK = 5e7
+_PRICE_OF_MORE = 1e3  # of a tier's bytes once more, in units of the program: all choices together take one
 _MORE = 1 + 1e-9  # sums err by far less; what is left to rounding is not taken for a proof
 _INFINITY = pywraplp.Solver.infinity()
 
@@ -45,6 +46,7 @@ class Master:
         self._slowest = {q: solver.NumVar(float(least[q]) / scale, _INFINITY, f"z{q}") for q in self._phases}
         self._world = {q: solver.NumVar(0.0, _INFINITY, f"w{q}") for q in self._phases}
         self.work = 0.0  # rows times iterations so far
+        self._more: list[float] = []
         self._chosen = np.zeros(0, dtype=np.int64)
         self._x, self._z, self._w = np.zeros(0), np.zeros_like(model.weight), np.zeros_like(model.weight)
         objective = solver.Objective()
@@ -58,6 +60,7 @@ class Master:
         self._tables = [solver.Constraint(1.0, 1.0) for _ in range(model.num_tables)]  # (1)
         self._average = {q: solver.Constraint(-_INFINITY, 0.0) for q in self._phases}  # (2)
         self._memory = {m: solver.Constraint(-_INFINITY, 1.0) for m in self._tiers}  # (3)
+        self._extra: list[pywraplp.Variable] = []  # parts of each tier beyond what there is
         self._everywhere = {q: solver.Constraint(0.0, 0.0) for q in self._phases}
         for q in self._phases:
             self._average[q].SetCoefficient(self._slowest[q], -1.0)
@@ -117,6 +120,24 @@ class Master:
             new += 1
         return new
 
+    def extend_memory(self) -> bool:
+        """Let the program have more bytes than there are, at a high price; return whether it had no more before.
+
+        What takes part may not fit together, although other choices do: this price leads to them.
+        """
+        if self._extra:
+            return False
+        for row in self._memory.values():
+            more = self._solver.NumVar(0.0, _INFINITY, "")
+            self._solver.Objective().SetCoefficient(more, _PRICE_OF_MORE)
+            row.SetCoefficient(more, -1.0)
+            self._extra.append(more)
+        return True
+
+    def exceeds_memory(self) -> bool:
+        """Whether the last solution has more bytes than there are."""
+        return any(more > _BROKEN for more in self._more)
+
     def solve(self) -> float | None:
         """Return the optimum over what takes part, seconds; ``None`` where there is none."""
         size = self._solver.NumConstraints() + self._solver.NumVariables()
@@ -140,6 +161,7 @@ class Master:
         """Note the solution: the program forgets it as soon as it grows."""
         self._chosen = np.array(list(self._column), dtype=np.int64)
         self._x = np.array([x.solution_value() for x in self._column.values()])
+        self._more = [more.solution_value() for more in self._extra]
         for q in self._phases:
             self._z[q] = self._slowest[q].solution_value()
             self._w[q] = self._world[q].solution_value()
@@ -204,6 +226,10 @@ def solve_relaxation(model: Relaxation, start: Prices, least: Floats | None = No
     optimum: float | None = None
     for _ in range(_MAX_ROUNDS):
         optimum = master.solve()
+        if optimum is None and master.extend_memory():
+            for tier in range(len(model.cluster_bytes)):
+                master.add_columns(cheapest_choices(model, model.total_bytes[:, tier]))
+            optimum = master.solve()
         if optimum is None:
             break
         proposed = admissible(model, master.prices())
@@ -219,7 +245,7 @@ def solve_relaxation(model: Relaxation, start: Prices, least: Floats | None = No
     return Relaxed(
         prices=best,
         value_seconds=best_value,
-        is_solved=optimum is not None,
+        is_solved=optimum is not None and not master.exceeds_memory(),
         slowest=master.slowest(),
         share=master.shares(),
     )

@@ -11,7 +11,7 @@ from planner.solver.partitioners.kernels.cost.site_choice import ALL_RANKS
 from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.option_choices import choose_by, option_choice_rules
 from planner.solver.partitioners.local_search.search_data import View
-from planner.solver.partitioners.local_search.starts import Target, fewest_pieces, starts, target_of
+from planner.solver.partitioners.local_search.starts import Target, fewest_pieces, starts, target_of, targets_of
 from planner.solver.problem import RelaxationHint, Scope
 
 #: Nominal work of looking at one site for one piece.
@@ -75,24 +75,25 @@ def by_choice_rule(
 
     A choice under which some piece has no legal site yields nothing; nor does one that ends late after another.
     """
-    target = target_of(view, hint)
-    best = itertools.islice(starts(view, target, hint), _AT_ONCE)
-    chosen = itertools.chain(
-        zip(best, itertools.repeat(heaviest_first)),
-        zip(
-            (choose_by(view, target, choice_rule) for choice_rule in option_choice_rules(most_slower)),
-            itertools.cycle(ORDERS),
-            strict=False,
-        ),
-    )
     is_any_built = False
-    for options, order in itertools.islice(chosen, count):
+    for target, options, order in itertools.islice(_by_turns(view, hint, most_slower), count):
         if is_any_built and effort.is_late:
             return
         chain = Chain(view, next(seeds))
         if _build(chain, view, options, order, target, effort, may_stop=is_any_built):
             is_any_built = True
             yield chain
+
+
+def _by_turns(view: View, hint: RelaxationHint | None, most_slower: float) -> Iterator[tuple[Target, Ints, Order]]:
+    """Yield the first starts of each target, then tastes without end, with orders and targets by turns."""
+    targets = targets_of(view, hint)
+    for target, guide in zip(targets, (hint, None), strict=False):
+        for options in itertools.islice(starts(view, target, guide), _AT_ONCE):
+            yield target, options, heaviest_first
+    turns = itertools.cycle(itertools.product(ORDERS, targets))
+    for choice_rule, (order, target) in zip(option_choice_rules(most_slower), turns, strict=False):
+        yield target, choose_by(view, target, choice_rule), order
 
 
 def _build(

@@ -31,6 +31,17 @@ class Target:
     memory_price: Floats  # (M',) seconds per byte of the whole cluster
 
 
+def targets_of(view: View, hint: RelaxationHint | None) -> tuple[Target, ...]:
+    """Return the guide's word, and an estimate too where the guide's prices choose more bytes than there are.
+
+    Of several tiers the relaxation mixes choices of one table, and its prices leave open which tables go where.
+    """
+    target = target_of(view, hint)
+    chosen = view.option_bytes[choose(view, target, 1.0)].sum(axis=0)
+    fits = bool(np.all(chosen <= view.data.capacity.sum(axis=0)))
+    return (target,) if hint is None or fits else (target, target_of(view, None))
+
+
 def target_of(view: View, hint: RelaxationHint | None) -> Target:
     """Take the guide's word, or estimate: cheapest options that fit, then ever better caps."""
     if hint is not None:

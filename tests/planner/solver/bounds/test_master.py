@@ -159,3 +159,62 @@ def test_after_so_much_work_no_round_follows(monkeypatch: pytest.MonkeyPatch) ->
     assert len(solved) == 1
     assert found.is_solved
     assert 0 < found.value_seconds < whole.value_seconds
+
+
+def tiered(seed: int, *, room: float) -> Relaxation:
+    """Return twenty tables that take as many bytes in whichever of three tiers they are, each of which holds a part."""
+    rng, num_tables, num_tiers = np.random.default_rng(seed), 20, 3
+    table, tier = np.repeat(np.arange(num_tables), num_tiers), np.tile(np.arange(num_tiers), num_tables)
+    sizes = rng.integers(10, 1000, num_tables).astype(np.float64)
+    slower = np.array([1.0, 8.0, 60.0])[tier] * rng.uniform(0.5, 1.5, len(tier))
+    total_bytes = np.zeros((len(table), num_tiers))
+    total_bytes[np.arange(len(table)), tier] = sizes[table]
+    return Relaxation(
+        choice_table=table,
+        num_tables=num_tables,
+        total=(rng.uniform(1, 5, num_tables)[table] * slower)[:, None],
+        big=np.zeros((len(table), 1)),
+        world=np.zeros((len(table), 1)),
+        total_bytes=total_bytes,
+        cluster_bytes=np.full(num_tiers, room * np.sum(sizes)),
+        weight=np.ones(1),
+        window=np.zeros(1),
+        family=np.arange(len(table)),
+        pieces=np.ones(len(table), dtype=np.int64),
+    )
+
+
+def whole_program(model: Relaxation) -> float | None:
+    """Return the optimum of the program with all choices at once; ``None`` where there is none."""
+    solver = pywraplp.Solver.CreateSolver("GLOP")
+    x = [solver.NumVar(0.0, solver.infinity(), "") for _ in model.choice_table]
+    for table in range(model.num_tables):
+        solver.Add(sum(x[c] for c in np.flatnonzero(model.choice_table == table).tolist()) == 1.0)
+    for tier, most in enumerate(model.cluster_bytes.tolist()):
+        solver.Add(sum(float(size) * x[c] for c, size in enumerate(model.total_bytes[:, tier])) <= most)
+    solver.Minimize(sum(float(seconds) * x[c] for c, seconds in enumerate(model.total[:, 0])))
+    return float(solver.Objective().Value()) if solver.Solve() == pywraplp.Solver.OPTIMAL else None
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("room", [0.34, 0.4, 0.7])
+def test_first_choices_that_exceed_a_tier_lead_to_others(seed: int, room: float) -> None:
+    """By their bytes in all tiers together all choices tie, and the first ones do not fit."""
+    model = tiered(seed, room=room)
+    found, want = solve_relaxation(model, average_prices(model)), whole_program(model)
+    assert want is not None
+    assert found is not None
+    assert found.is_solved
+    assert found.value_seconds == pytest.approx(want, rel=CLOSE)
+    taken = found.share @ model.total_bytes
+    assert np.all(taken <= model.cluster_bytes * (1 + CLOSE))
+
+
+def test_tiers_that_hold_no_mix_of_choices_have_no_solution() -> None:
+    """Each tier alone could hold the least that tables take in it, which is nothing."""
+    model = tiered(0, room=0.3)
+    assert whole_program(model) is None
+    found = solve_relaxation(model, average_prices(model))
+    assert found is not None
+    assert not found.is_solved
+    assert found.value_seconds > 10 * np.max(model.total)

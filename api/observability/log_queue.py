@@ -61,13 +61,23 @@ class LogQueue(logging.Handler):
             lines = [self._lines.get()]
             time.sleep(_TOGETHER_SECONDS)
             lines += [self._lines.get_nowait() for _ in range(self._lines.qsize())]
-            content = "".join(lines).encode("utf-8", "backslashreplace")
-            with contextlib.suppress(OSError):  # a full disk, or a reader that is gone
-                while content:
-                    content = content[os.write(self._file, content) :]
-            for _ in lines:
-                self._lines.task_done()
+            self._write_now("".join(lines))
             with self._counting:
                 num_dropped, self._num_dropped = self._num_dropped, 0
             if num_dropped:
-                log.warning("lines of the log that are lost, for nobody read them in time: %d", num_dropped)
+                self._report(num_dropped)
+            for _ in lines:
+                self._lines.task_done()
+
+    def _write_now(self, text: str) -> None:
+        content = text.encode("utf-8", "backslashreplace")
+        with contextlib.suppress(OSError):  # a full disk, or a reader that is gone
+            while content:
+                content = content[os.write(self._file, content) :]
+
+    def _report(self, num_dropped: int) -> None:
+        """Report lost lines past the queue, which may be full again and would lose the report."""
+        message = "lines of the log that are lost, for nobody read them in time: %d"
+        record = log.makeRecord(log.name, logging.WARNING, __file__, 0, message, (num_dropped,), None)
+        if log.isEnabledFor(record.levelno) and self.filter(record):
+            self._write_now(f"{self.format(record)}\n")

@@ -28,11 +28,15 @@ class Pipe:
         self._reader, writer = os.pipe()
         self.stream = open(writer, "w")  # noqa: SIM115 (as long as the pipe)
 
+    def wait(self) -> None:
+        """Wait until there is something to read."""
+        assert select.select([self._reader], [], [], 60)[0], "nothing comes"
+
     def read_until(self, last: str) -> list[str]:
         """Read lines up to one that contains a text."""
         read = b""
         while last.encode() not in read or not read.endswith(b"\n"):
-            assert select.select([self._reader], [], [], 20)[0], "nothing more comes"
+            self.wait()
             read += os.read(self._reader, 65_536)
         return read.decode().splitlines()
 
@@ -80,6 +84,18 @@ def test_dropped_lines_are_reported_when_a_reader_is_back(pipe: Pipe) -> None:
     assert len(written) <= 2 * bound + 1  # in the queue, and taken out of it by the thread
     logging.getLogger("api").info("goes on")
     assert "goes on" in pipe.read_until("goes on")[0]
+
+
+def test_the_report_of_dropped_lines_needs_no_room_in_the_queue(pipe: Pipe) -> None:
+    log = LogQueue(pipe.stream, max_waiting_lines=1)
+    log.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    log.write("x" * 200_000 + "\n")
+    pipe.wait()  # the thread waits for a reader: the queue is empty
+    for name in ("waits", "lost", "lost", "lost"):
+        log.write(f"{name}\n")
+    _, report = pipe.read_until("in time: 3")
+    assert report.startswith("WARNING lines of the log that are lost")
+    assert "waits" in pipe.read_until("waits")
 
 
 def test_threads_do_not_mix_their_lines(pipe: Pipe) -> None:

@@ -81,7 +81,11 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(autouse=True)
 def loggers_as_they_were() -> Iterator[None]:
-    """Loggers are as they were after each test: a server's log to a stream that is closed by then."""
+    """Loggers are as they were after each test: a server's log to a stream that is closed by then.
+
+    No test begins with warnings disabled for the whole process, as benchmarks that run in it leave them.
+    """
+    logging.disable(logging.NOTSET)
     loggers = [logging.getLogger(name) for name in (None, "api", "planner", "cost_models", "uvicorn", "dbos")]
     before = [(one, list(one.handlers), one.level, one.propagate) for one in loggers]
     yield

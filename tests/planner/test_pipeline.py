@@ -275,9 +275,9 @@ def test_the_bound_looks_at_more_boxes_where_they_cost_less(monkeypatch: pytest.
     """By options and work alone: one box of a large problem may take as long as the search."""
     asked: list[int] = []
 
-    def bounding(priced: SolverProblem, *, max_boxes: int, known_seconds: float = np.inf) -> Bound:
+    def bounding(priced: SolverProblem, *, max_boxes: int, known_seconds: float, is_over: Callable[[], bool]) -> Bound:
         asked.append(max_boxes)
-        return lower_bound(priced, max_boxes=1, known_seconds=known_seconds)
+        return lower_bound(priced, max_boxes=1, known_seconds=known_seconds, is_over=is_over)
 
     monkeypatch.setattr(solve_compatible_sets, "lower_bound", bounding)
     limits = replace(LIMITS, work_limit_seconds=0.1)

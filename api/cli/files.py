@@ -184,8 +184,10 @@ def read_plan(path: str) -> PlanDocument:
         reader_of_any_version(PlanDocument).validate_json(raw)
     except ValidationError as error:
         issues = [form_issue(detail, AcceptedPlan) for detail in form_errors(error)]
-        elsewhere = "use `shardplan evaluate` to judge plans from elsewhere"
-        raise RejectedDocument([replace(issue, hint=issue.hint or elsewhere) for issue in issues]) from None
+        hint = (
+            "give a plan that shardplan wrote; `shardplan evaluate` judges others, and `shardplan import` converts them"
+        )
+        raise RejectedDocument([replace(issue, hint=hint) for issue in issues]) from None
     digest = plan_digest(document)
     if document["plan_digest"] != digest:
         message = f"the plan says {document['plan_digest']}, but its content has the digest {digest}"

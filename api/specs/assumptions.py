@@ -208,7 +208,7 @@ def _notes(problem: Problem) -> Iterator[Assumption]:
             subject="model.tables",
             value=f"{len(names)} never looked up: {shown_names(names)}",
             evidence="note",
-            source="pooling factors of the spec; they take memory and no time",
+            source="pooling factors of the spec; they take memory, and their empty bags are exchanged",
         )
 
 

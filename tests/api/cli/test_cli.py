@@ -452,6 +452,7 @@ def test_fields_that_may_be_null_may_be_missing(run: Run, plan_file: Path, tmp_p
     answer = run("export", written(tmp_path, older), "--format", "json")
     assert answer.code == 1
     assert "/phases" in answer.err
+    assert "`shardplan import` converts them" in " ".join(answer.err.split())
 
 
 def test_fetch_without_a_server_is_trouble(run: Run, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """What leaves the other tables too little memory, whatever the others choose.
 
 A choice of a table is in no plan where its bytes and the least bytes of all other tables exceed what the cluster has.
-Without it others may be in none: the rule is applied until it finds no more. Replicas of large tables are such choices;
-a relaxation that may mix them with others is far too optimistic.
+Without that choice, other choices may exceed it too, so the rule is applied until it drops no more. Replicas of large
+tables are such choices: a relaxation that mixes them with others is far too optimistic.
 """
 
 import numpy as np
@@ -15,9 +15,9 @@ _MORE, _MORE_BYTES = 1 + 1e-9, 1.0  # than the room: sums of whole bytes are nev
 
 
 def crowding_families(priced: SolverProblem) -> Bools:
-    """Return families that no plan can have beside the other tables, shape (F,).
+    """Return families that leave the other tables too little memory, shape (F,).
 
-    None are if a table would have no family left: which tables are too large is for a search to say.
+    There are none if a table would have no family left: a search reports which tables are too large.
 
     A table takes at least columns x min over widths w of bytes(w) / w of a family in each tier of the whole cluster,
     since the widths of its pieces add up to its columns.
@@ -39,7 +39,7 @@ def choices_with_room(model: Relaxation, left: Bools) -> Bools | None:
 
 
 def _with_room(table: Ints, num_tables: int, taken: Floats, room: Floats, left: Bools) -> Bools | None:
-    """Drop what exceeds the room beside the least of all other tables, until nothing does or a table has none."""
+    """Drop what exceeds the room with the least of all other tables, until nothing does or a table has none."""
     room = room * _MORE + _MORE_BYTES
     while np.all(np.bincount(table[left], minlength=num_tables)):
         least = np.full((num_tables, len(room)), np.inf)

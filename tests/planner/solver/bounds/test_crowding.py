@@ -44,7 +44,7 @@ def test_crowding_families_are_in_no_plan() -> None:
 
 
 def test_a_family_may_crowd_once_another_one_is_gone() -> None:
-    """Table 1 may take 90 of 100 beside the 10 of a choice of table 0, and that choice exceeds another tier."""
+    """Table 1 may take 90 of 100 if table 0 takes 10, and the choice of table 0 that takes 10 exceeds another tier."""
     priced = tight(0, num_tables=2)
     is_replica = priced.shape_scope == Scope.WORLD
     whole = np.where(priced.shape_table == 0, np.where(is_replica, 10.0, 60.0), np.where(is_replica, 90.0, 40.0))

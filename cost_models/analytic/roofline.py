@@ -21,7 +21,7 @@ Computation (:func:`add_lookups`), by the laws of the memory that the tables liv
 - rows that lie in host memory or block storage, and the caches before them: :mod:`cost_models.analytic.tiers`;
 - the ``dense`` kernel writes a full gradient in the type of the weights, of ``h`` bytes per row,
   and the optimizer passes over the whole table: ``u h + R (2 h + 2 r + 2 state)`` bytes;
-- on a GPU, ids that arrive from other ranks are checked and permuted, which is a part of ``input_comm``.
+- what happens to ids around their exchange, a part of ``input_comm``: :mod:`cost_models.analytic.id_kernels`.
 
 Communication (:mod:`cost_models.collectives.collective_bytes`) follows the collectives that each scheme runs [3].
 
@@ -38,7 +38,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.analytic.gpu_memory import index_seconds, kernel_memory
+from cost_models.analytic.gpu_memory import kernel_memory
+from cost_models.analytic.id_kernels import add_id_kernels
 from cost_models.analytic.limits import limits_of
 from cost_models.analytic.sizes import (
     ID_BYTES,
@@ -60,7 +61,7 @@ from cost_models.collectives.starts import AnalyticStarts, StartPrices
 from cost_models.hardware.hardware import Hardware
 from cost_models.intervals.factors import COVERAGE
 from cost_models.protocol import SecondsLimits, ShardSeconds, ShardWork
-from cost_models.vocabulary import IS_REPLICATED, NUM_PHASES, Kernel, Phase
+from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
 SORT_POSITION_BYTES = 4.0  # int32 beside each sort key
 SORT_BITS_PER_PASS = 8
@@ -89,6 +90,7 @@ class RooflineModel:
         tally = Tally(work.num_shards)
         if work.num_shards:
             add_lookups(tally, work, hardware)
+            add_id_kernels(tally, work, hardware)
             add_exchange(tally, work, hardware, exchanges_of(work))
         return tally.result()
 
@@ -98,14 +100,11 @@ class RooflineModel:
 
 
 def add_lookups(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
-    """Add what happens on a rank: everything but communication."""
+    """Add what happens to rows on a rank: lookups, updates, and where rows lie off the device."""
     memory = kernel_memory(hardware)
     compute = _Compute(work=work, memory=memory)
     tally.add(Phase.FORWARD_COMPUTE, compute.forward_seconds(), memory.forward_evidence)
     tally.add(Phase.BACKWARD_COMPUTE, compute.backward_seconds(), memory.backward_evidence)
-    index = index_seconds(hardware)
-    exchanged = np.where(IS_REPLICATED[work.scheme] | (work.num_ranks == 1), 0.0, work.lookups)
-    tally.add(Phase.INPUT_COMM, exchanged * index.value, index.evidence)
     add_tiers(tally, work, hardware, Sought(seconds=compute.cache_seconds(), evidence=memory.cache_evidence))
 
 

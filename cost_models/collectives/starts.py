@@ -27,7 +27,8 @@ References
 .. [2] TorchRec 1.8.0 ``sharding/{tw,cw,rw,twrw,grid}_sharding.py`` and ``comm_ops.py``.
 .. [3] The lookup of replicated tables is wrapped in a ``DistributedDataParallel`` of its own. One bucket is counted.
 .. [4] FBGEMM 1.8.0 as counted in traces of training steps: permuted lengths and values (row cuts: two kernels that
-   bucket ids before that); bounds check and lookup; permuted outputs; linear rows, five kernels of a radix sort, long
+   bucket ids before that; cuts inside a host: lengths and values permuted once more, ``_staggered_shuffle`` of
+   ``twrw_sharding.py``); bounds check and lookup; permuted outputs; linear rows, five kernels of a radix sort, long
    rows found, rows of one block and of one warp updated.
 """
 
@@ -44,11 +45,13 @@ from cost_models.collectives.collectives import Network
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import NUM_PHASES, Evidence, Phase, Route, Scheme
 
-#: Kernels that each kind launches once per step, by phase; of a kind whose rows are cut ``BUCKETED`` more.
+#: Kernels that each kind launches once per step, by phase; of a kind whose rows are cut ``BUCKETED`` more, inside a
+#: host ``STAGGERED`` more than these.
 LAUNCHES: Mapping[Phase, int] = MappingProxyType(
     {Phase.INPUT_COMM: 2, Phase.FORWARD_COMPUTE: 2, Phase.FORWARD_COMM: 1, Phase.BACKWARD_COMPUTE: 9}
 )
 BUCKETED: Mapping[Phase, int] = MappingProxyType({Phase.INPUT_COMM: 2})
+STAGGERED: Mapping[Phase, int] = MappingProxyType({Phase.INPUT_COMM: 2})
 #: Phases in which a kind that sends no rows launches kernels.
 _LOCAL_PHASES = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
 LAUNCH_SECONDS = "kernel_launch_seconds"
@@ -197,7 +200,8 @@ def collectives_of(kind: Kind, network: Network) -> Iterator[Collective]:
 
 def launches_of(kind: Kind) -> Iterator[tuple[Phase, int]]:
     """Yield how many kernels a kind launches in each phase."""
-    sends = kind.scheme.route is not Route.NONE
+    route = kind.scheme.route
     for phase, number in LAUNCHES.items():
-        if sends or phase in _LOCAL_PHASES:
-            yield phase, number + (BUCKETED.get(phase, 0) if kind.scheme.facts.cuts_rows else 0)
+        if route is not Route.NONE or phase in _LOCAL_PHASES:
+            bucketed = BUCKETED.get(phase, 0) if kind.scheme.facts.cuts_rows else 0
+            yield phase, number + bucketed + (STAGGERED.get(phase, 0) if route is Route.HOST_SUM else 0)

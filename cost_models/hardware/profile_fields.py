@@ -51,6 +51,9 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         "index_lookup_seconds": ProfileField(
             _SECONDS, "checking and permuting an id after the exchange of ids, before a GPU's forward kernel"
         ),
+        "bucketize_lookup_seconds": ProfileField(
+            _SECONDS, "finding the rank of an id before the exchange, where ranks share rows; 0 where not given"
+        ),
         "backward_lookup_seconds": ProfileField(
             _SECONDS, "what a GPU's backward kernels take for every lookup beside the sort and the gradient row"
         ),

@@ -87,11 +87,16 @@ def test_rows_of_a_sequence_are_never_added_up() -> None:
 
 
 def test_launches_follow_what_a_kind_does() -> None:
-    whole, cut, copied = (
-        Counter(dict(launches_of(kind(one)))) for one in (Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.DATA_PARALLEL)
+    whole, cut, in_host, grid, copied = (
+        Counter(dict(launches_of(kind(one))))
+        for one in (
+            *(Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD),
+            Scheme.DATA_PARALLEL,
+        )
     )
     assert sum(whole.values()) == 14
     assert cut - whole == Counter({Phase.INPUT_COMM: 2})
+    assert in_host - cut == grid - cut == Counter({Phase.INPUT_COMM: 2})
     assert set(copied) == {Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE}
     assert all(copied[phase] == whole[phase] for phase in copied)
 

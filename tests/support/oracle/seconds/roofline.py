@@ -3,7 +3,7 @@
 import math
 
 from tests.support.oracle.machine import Machine, up_to
-from tests.support.oracle.shards import CACHED, Job, Shard
+from tests.support.oracle.shards import CACHED, ROW_CUTS, Job, Shard
 
 Seconds = dict[str, float]
 
@@ -38,9 +38,11 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
     if is_cached:
         sought = shard.n * (machine.of_gpu("cache_lookup_seconds", 5950 / rate) or (256 + sort) / rate)
     index = 0.0 if shard.is_replica or machine.world == 1 else machine.of_gpu("index_lookup_seconds", 85 / rate)
+    bucketize = machine.numbers.get("bucketize_lookup_seconds", 0.0)
+    bucketized = shard.batch_ids if shard.scheme in ROW_CUTS and machine.world > 1 else 0.0
     off_device = off_device_seconds(machine, shard)
     return {
-        "input_comm": shard.n * index,
+        "input_comm": shard.n * index + bucketized * bucketize,
         "forward_compute": forward + off_device.get("forward_compute", 0.0),
         "backward_compute": backward + off_device.get("backward_compute", 0.0),
         "prefetch": max(sought, off_device.get("prefetch", 0.0)),

@@ -60,4 +60,5 @@ def _launches(scheme: str) -> dict[str, int]:
     compute = {"forward_compute": 2, "backward_compute": 9}
     if scheme == "data_parallel":
         return compute
-    return compute | {"input_comm": 4 if scheme in ROW_CUTS else 2, "forward_comm": 1}
+    on_ids = 6 if scheme in _HOST_CUTS else 4 if scheme in ROW_CUTS else 2
+    return compute | {"input_comm": on_ids, "forward_comm": 1}

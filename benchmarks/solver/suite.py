@@ -105,6 +105,7 @@ class Target:
     below_tables_per_rank: float = math.inf
     with_peer: bool = False  # instances alone for which a peer has a plan
     names: frozenset[str] | None = None  # these instances alone
+    but: frozenset[str] = frozenset()  # all but these instances
     most_gap: float = math.inf  # relative
     most_seconds: float = math.inf  # also the longest limit of the instances that are meant
     least_limit_seconds: float = 0.0  # instances that are given so long alone
@@ -124,6 +125,7 @@ class Target:
             and self.least_tables_per_rank <= instance.tables_per_rank < self.below_tables_per_rank
             and (not self.with_peer or row.best_peer is not None)
             and (self.names is None or instance.name in self.names)
+            and instance.name not in self.but
             and (not self.least_speedup or row.speedup is not None)
             and self.least_limit_seconds <= instance.time_limit_seconds <= self.most_seconds
         )

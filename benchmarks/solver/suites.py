@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from benchmarks.inputs import instances, neuroshard_tasks
+from benchmarks.inputs import instances, neuroshard_tasks, public_models
 from benchmarks.inputs.convert_torchrec_golden import SUFFIX, to_spec
 from benchmarks.peers.peer_prices import columns_only, torchrec_cuts_only
 from benchmarks.peers.peers import (
@@ -168,6 +168,20 @@ def _more_ranks(rows: Sequence[Row]) -> list[str]:
     ]
 
 
+def _public(sources: Sources) -> Iterator[Instance]:
+    folders = (sources.shared / "workloads", sources.shared / "cases" / "models")
+    for folder in folders:
+        if not folder.is_dir():
+            _lacks(f"no folder {folder}: without its models")
+    specs = itertools.chain(
+        public_models.dcnv2_specs(),
+        public_models.workload_specs(folders[0]),
+        public_models.outsiders_specs(folders[1]),
+    )
+    for spec in specs:
+        yield Instance(name=spec["name"], spec=spec, time_limit_seconds=10.0)
+
+
 def _smoke(sources: Sources) -> Iterator[Instance]:
     spec = instances.torchrec_family(num_tables=20, num_ranks=8, seed=0)
     peer = torchrec_remade(sources.peer_time_limit_seconds)
@@ -214,6 +228,9 @@ _PHASES = (
         most_seconds=10.0,
     ),
 )
+#: Widest gaps of DLRM-DCNv2 by its shape; of every other public model ``_PUBLIC_GAP``.
+_DCNV2_GAPS = {"dlrm_dcnv2_1x8": 0.025, "dlrm_dcnv2_2x8": 0.07, "dlrm_dcnv2_8x8": 0.045}
+_PUBLIC_GAP = 0.02
 _LARGE = (
     Target(
         title="5,000 x 512, max_rank_time: gap at most 0.1% within 30 s",
@@ -310,6 +327,24 @@ SUITES = {
                 (_META_FAMILIES[0], _LARGE_FILL, _LARGE_FILL),
                 (_META_FAMILIES[1], _V100_LARGE_FILL, _V100_LARGEST_FILL),
             )
+        ),
+        Suite(
+            name="public",
+            title="public models, roofline model",
+            instances=_public,
+            targets=(
+                *(
+                    Target(title=f"{name}: gap at most {gap:.1%}", names=frozenset({name}), most_gap=gap)
+                    for name, gap in _DCNV2_GAPS.items()
+                ),
+                Target(
+                    title=f"others: gap at most {_PUBLIC_GAP:.0%}",
+                    but=frozenset(_DCNV2_GAPS),
+                    most_gap=_PUBLIC_GAP,
+                ),
+            ),
+            default_alone=True,
+            shows_stages=True,
         ),
         Suite(
             name="neuroshard",

@@ -88,6 +88,8 @@ def test_speedup_is_over_seconds_that_are_the_peers_own() -> None:
         (Target(title="", with_peer=True), False),
         (Target(title="", names=frozenset({"t40-r8"})), True),
         (Target(title="", names=frozenset({"other"})), False),
+        (Target(title="", but=frozenset({"t40-r8"})), False),
+        (Target(title="", but=frozenset({"other"})), True),
         (Target(title="", most_seconds=10.0), True),
         (Target(title="", most_seconds=1.0), False),  # a solve of 10 s says nothing about one of 1 s
         (Target(title="", least_limit_seconds=10.0), True),
@@ -217,6 +219,9 @@ def test_suites_start_with_an_instance_and_pass_over_what_is_not_there(
     first = next(SUITES[name].instances(sources), None)
     golden = "without TorchRec's golden instances"
     lacking = {"torchrec": golden, "torchrec_space": golden, "neuroshard": "without NeuroShard's tasks"}
+    if name == "public":
+        list(SUITES[name].instances(sources))
+        lacking[name] = "without its models"
     assert (first is None) is (name in {"neuroshard", "torchrec_space"})
     assert lacking.get(name, "") in capsys.readouterr().err
     if first is not None:

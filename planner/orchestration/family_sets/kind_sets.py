@@ -36,7 +36,9 @@ _PART_OF_BOXES = 0.3  # that bounds spend on sets
 _SPLIT_UNTIL = 0.5  # part of the time to a deadline after which no set is split any more
 _BOXES_OF_A_SET = 2  # that a set costs with what is left out of it
 _FEWEST_BOXES = 4  # that are worth the relaxation of a set
+_MORE_BOXES = 4  # times as many, each time that a set has the least bound
 _BELOW = 1 - 1e-9  # of what is added to a bound
+_BELOW_KNOWN = 1 - 1e-8  # of a known plan: a bound up to it is no better than that plan
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -159,20 +161,26 @@ def branch_kinds(
 ) -> list[KindSet]:
     """Return sets that hold every plan of a problem in one of them, each with its bound.
 
-    Part of the boxes of bounds is spent on sets, the others on those that may hold a plan better than a known one.
+    Part of the boxes of bounds is spent on sets, the others on the set with the least bound, more of them each time,
+    until that bound is final or no set may hold a plan better than a known one.
     """
     deadline = deadline or Deadline()
     most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, MOST_SETS))
     nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds, deadline=deadline)
     leaves = [node.kinds for node in nodes if node.children is None]
-    promising = sorted((one for one in leaves if one.bound.seconds < known_seconds), key=lambda one: one.bound.seconds)
     left = max_boxes - _BOXES_OF_A_SET * len(nodes)
-    boxes = max(left // max(len(promising), 1), _FEWEST_BOXES)
-    for one in promising[: max(left // boxes, 0)]:
-        if deadline.is_over():
-            break
+    heap = [(one.bound.seconds, number, _FEWEST_BOXES) for number, one in enumerate(leaves)]
+    heapq.heapify(heap)
+    known = known_seconds * _BELOW_KNOWN
+    while heap and heap[0][0] < known and left >= _FEWEST_BOXES and not deadline.is_over():
+        bound, number, wanted = heapq.heappop(heap)
+        boxes, one = min(wanted, left), leaves[number]
+        left -= boxes
         found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds, is_over=deadline.is_over)
-        one.bound = replace(found, seconds=max(found.seconds, one.bound.seconds))
+        one.bound = replace(found, seconds=max(found.seconds, bound))
+        if found.is_final and one.bound.seconds < known:
+            break  # what all sets prove together is no more than this
+        heapq.heappush(heap, (one.bound.seconds, number, wanted * _MORE_BOXES))
     return leaves
 
 

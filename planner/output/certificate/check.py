@@ -184,20 +184,20 @@ class Problem:
         self.big = np.concatenate(big)  # (choices, phases) seconds of the largest piece at least
         self.taken = np.concatenate(sizes)  # (choices, tiers) bytes of the cluster at least
         unused, least = dict(enumerate(proof["nodes"])), math.inf
-        todo: list[Any] = [(0, np.zeros(len(self.weight)), np.full(len(choices), True), ())]
+        endless = np.full(len(self.weight), np.inf)
+        todo: list[Any] = [(0, np.zeros(len(self.weight)), endless, np.full(len(choices), True), ())]
         while todo:
-            number, low, alive, kinds = todo.pop()
+            number, low, room, alive, kinds = todo.pop()
             alive = self._with_room(alive)
             if len(np.unique(self.table[alive])) < len(self.columns):
                 continue  # a table has no choice left: no plan is here
             need(number in unused, f"node {number} of the proof is missing, or has two parents")
             node = unused.pop(number)
             if "prices" in node:
-                least = min(
-                    least, self._leaf(node["prices"], low, alive, self.window - self.start[[*kinds]].sum(axis=0))
-                )
+                window = self.window - self.start[[*kinds]].sum(axis=0)
+                least = min(least, self._leaf(node["prices"], low, room, alive, window))
                 continue
-            halves, paid = self._halves(node, low, alive), (kinds, kinds)
+            halves, paid = self._halves(node, low, room, alive), (kinds, kinds)
             if "kind" in node:  # the plan does not use it, or starts it
                 need(whole(node["kind"]) not in kinds, f"node {number} of the proof starts a kind again")
                 paid = (kinds, (*kinds, node["kind"]))
@@ -218,22 +218,28 @@ class Problem:
             alive = fits
         return alive
 
-    def _halves(self, node: Document, low: Floats, alive: Any) -> list[tuple[Floats, Any]]:
-        """Return two parts, as known seconds of the slowest rank and choices, in one of which any plan is."""
-        if "phase" in node:  # no piece above some seconds, or the slowest rank takes as long as the least such piece
-            phase, raised = whole(node["phase"]), low.copy()
+    def _halves(self, node: Document, low: Floats, room: Floats, alive: Any) -> list[tuple[Floats, Floats, Any]]:
+        """Return two parts, in one of which any plan is: what some rank takes of a phase, and what any, and choices."""
+        if "phase" in node:
+            phase, raised, narrow = whole(node["phase"]), low.copy(), room.copy()
+            if "room_seconds" in node:  # no rank takes more than some seconds, or one takes them
+                narrow[phase] = min(room[phase], float(numbers(node["room_seconds"])))
+                raised[phase] = max(low[phase], float(node["room_seconds"]) * (1 - SLACK))
+                return [(low, narrow, alive & (self.big[:, phase] <= narrow[phase])), (raised, room, alive)]
+            # No piece is above some seconds, or the slowest rank has the least such piece, or a longer one.
             above = alive & (self.big[:, phase] > float(numbers(node["at_seconds"])))
             raised[phase] = max(low[phase], self.big[above, phase].min(initial=np.inf) * (1 - SLACK))
-            return [(low, alive & ~above), (raised, alive & above.any())]
+            return [(low, room, alive & ~above), (raised, room, alive & above.any())]
         if "kind" in node:
-            return [(low, alive & (self.kind != node["kind"])), (low, alive)]
+            return [(low, room, alive & (self.kind != node["kind"])), (low, room, alive)]
         if "rule" in node:
-            return [(low, alive & ~np.isin(self.family, side)) for side in self.rules[whole(node["rule"])]]
+            return [(low, room, alive & ~np.isin(self.family, side)) for side in self.rules[whole(node["rule"])]]
         family, (fewest, most) = whole(node["family"]), node["pieces"]
         chosen = (self.family == family) & (self.pieces >= fewest) & (self.pieces <= most)
-        return [(low, alive & ~chosen), (low, alive & (chosen | (self.table != self.families[family].table)))]
+        others = self.table != self.families[family].table
+        return [(low, room, alive & ~chosen), (low, room, alive & (chosen | others))]
 
-    def _leaf(self, prices: Document, low: Floats, alive: Any, window: Floats) -> float:
+    def _leaf(self, prices: Document, low: Floats, room: Floats, alive: Any, window: Floats) -> float:
         """Return what the cheapest choices cost at the prices of a leaf, in ticks: no plan of them takes less."""
         # Of the average rank, of bytes of the cluster, and of tables' largest pieces on top of what all ranks carry.
         cluster_bytes = np.array([math.fsum(tier) for tier in self.capacity.T])
@@ -241,9 +247,12 @@ class Problem:
         on_top = np.zeros((len(self.columns), len(low)))
         for table, phase, price in prices["largest"]:
             on_top[whole(table), whole(phase)] += float(numbers(price))
-        everywhere = np.array([math.fsum(phase) for phase in on_top.T])
+        floor = numbers(prices.get("floor", np.zeros_like(low)), len(low))  # of a piece of ``low``, on top, too
+        everywhere = np.array([math.fsum(phase) for phase in on_top.T]) + floor
         charged = average + everywhere
         need(np.all(charged * (1 + SLACK) <= self.weight), "the prices of a phase add up to more than its weight")
+        rows = [(whole(row[0]), *row[1:4], float(numbers(row[4]))) for row in prices.get("packing", [])]
+        need(all(room[phase] <= at for phase, at, *_ in rows), "a row of packing has less room than its node")
         cheapest = dict.fromkeys(range(len(self.columns)), math.inf)
         for number in np.unique(self.family[alive]).tolist():
             family, mine = self.families[number], alive & (self.family == number)
@@ -251,13 +260,16 @@ class Problem:
             one = family.seconds * self.slowdown.min(axis=0) @ self.mix
             costs = family.seconds * (ranks * self.average) @ self.mix @ average + one @ everywhere * is_world
             costs += (family.bytes * (ranks - 1) + family.last_bytes) @ memory
+            for phase, at, parts, smallest, price in () if is_world else rows:
+                costs += price * ranks * (1 - SLACK) * part_of_rank(one[:, phase] * (1 - SLACK), at, parts, smallest)
             above = self._down(one @ on_top[family.table] * (not is_world))
             points = list(zip(family.widths, self._down(costs), strict=True))
             of_cuts = least_of_cuts(points, self.pieces[mine].tolist(), self.columns[family.table])
             found = min(cost + min(above[first:]) for cost, first in zip(of_cuts, self.first[mine], strict=True))
             cheapest[family.table] = min(cheapest[family.table], found)
-        known = self._down(self.weight * np.maximum(low - window, 0.0))
-        paid = np.append(charged * np.maximum(window, low), memory * cluster_bytes) * (1 + 3 * SLACK)
+        known = self._down(self.weight * np.maximum(low - window, 0.0)) + self._down(floor * low)
+        of_rows = math.fsum(price for *_, price in rows) * len(self.slowdown)
+        paid = np.concatenate([charged * np.maximum(window, low), memory * cluster_bytes, [of_rows]]) * (1 + 3 * SLACK)
         return sum(cheapest.values()) + sum(known) + sum(self._down(-paid))
 
     def _down(self, seconds: Floats) -> list[int]:
@@ -275,6 +287,21 @@ class Problem:
             shards += [[ranks[0], 0, hot, column, width, item["hot_tier"]]] if hot else []
             column += width
         return sorted(shards)
+
+
+def part_of_rank(seconds: Floats, room: float, parts: int, least: float) -> Floats:
+    """Return sizes of pieces that add up to 1 at most if they take ``room`` seconds together at most.
+
+    Parts: below (parts + 1) x seconds / room in whole numbers. Least pieces: m(s) of them fit into s seconds; one piece
+    above half the room takes 1 - m(room - seconds) / m(room), others from the least one on 1 / m(room).
+    """
+    need(room > 0 and (whole(parts) > 0 or least > 0), "a row of packing has no room, parts or least piece")
+    if parts:
+        return np.asarray(np.maximum(np.ceil((parts + 1) * seconds / room) - 1, 0.0) / parts)
+    fit = math.floor(room / least * (1 + SLACK))
+    further = np.floor(np.maximum(room - seconds, 0.0) / least * (1 + SLACK))
+    sizes = np.where(2 * seconds > room, 1 - np.minimum(further / max(fit, 1), 1.0), 1 / max(fit, 1))
+    return np.where((seconds >= least) & (fit > 0), sizes, 0.0)
 
 
 def least_of_cuts(points: list[tuple[int, int]], counts: list[int], columns: int) -> list[int]:

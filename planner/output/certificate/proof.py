@@ -17,7 +17,8 @@ from planner.output.certificate.statement import Axes, digits
 from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.boxes import Node, branch
 from planner.solver.bounds.chain import priced_memory
-from planner.solver.bounds.dual import Prices
+from planner.solver.bounds.dual import Prices, memory_prices
+from planner.solver.bounds.packing import PackingRow, with_rows
 from planner.solver.bounds.relaxation import Relaxation, rank_weights, relaxations
 from planner.solver.problem import SolverProblem
 
@@ -26,7 +27,8 @@ JsonNode = dict[str, object]
 #: Undecided modules up to this number are split; of more, the bound is one over both their states.
 _MAX_SPLIT_RULES = 3
 _BELOW = 1 - 1e-11  # prices, so that the rounding of their sums never takes them above what phases are worth
-_CLEARLY = 2.0  # bytes per rank, and times the known plan: excess that is no rounding, and a bound that ends a box
+_CLEARLY = 2.0  # times the known plan: a bound that ends a box
+_ROUNDED_BYTES, _ROUNDED_PARTS = 1.0, 1e-6  # of a table, and of a rank: excess that may be rounding
 _MORE = 1 + 1e-9
 
 
@@ -152,24 +154,26 @@ def _boxes(mode: SolverProblem, wanted: Wanted, start: int) -> Iterator[JsonNode
     cheap = priced_memory(model)
     tree = branch(model, max_boxes=max(wanted.max_boxes, 1), known_seconds=wanted.known_seconds, start=cheap).nodes
     choices = {0: np.ones(len(model.choice_table), dtype=np.bool_)}
-    above: dict[int, Prices] = {0: cheap}  # prices of the node that a node was split from
+    above: dict[int, tuple[Prices, Sequence[PackingRow]]] = {0: (cheap, ())}  # of the node that a node was split from
     for number, node in enumerate(tree):
-        left, prices = choices.pop(number), above.pop(number) if node.prices is None else node.prices
+        left = choices.pop(number)
+        prices, rows = above.pop(number) if node.prices is None else (node.prices, node.rows)
         if node.split is None or node.children is None:
-            if node.prices is None:
-                prices = _without_room(model, left, wanted.known_seconds, len(mode.host_of_rank)) or prices
-            yield {"prices": _prices(prices, wanted.axes)}
+            if node.prices is None and (found := _without_room(model, node.rows, left, wanted.known_seconds)):
+                prices, rows = found, node.rows
+            yield {"prices": _prices(prices, rows, wanted.axes)}
             continue
         lower, upper = node.children
         yield {**_split(mode, model, node, wanted.axes), "children": [start + lower, start + upper]}
         choices[lower], choices[upper] = _halves(model, node, left)
-        above |= {lower: prices, upper: prices}
+        above |= {lower: (prices, rows), upper: (prices, rows)}
 
 
 def _split(mode: SolverProblem, model: Relaxation, node: Node, axes: Axes) -> JsonNode:
     assert node.split is not None
     if node.split.choice < 0:
-        return {"phase": axes.phase_of_bound(node.split.phase), "at_seconds": node.split.at_seconds}
+        of = "room_seconds" if node.split.is_of_rank else "at_seconds"
+        return {"phase": axes.phase_of_bound(node.split.phase), of: node.split.at_seconds}
     family, fewest = int(model.family[node.split.choice]), int(model.pieces[node.split.choice])
     further = model.pieces[(model.family == family) & (model.pieces > fewest)]
     most = int(further.min()) - 1 if len(further) else int(mode.family_max_pieces[family])
@@ -185,30 +189,37 @@ def _halves(model: Relaxation, node: Node, left: Bools) -> tuple[Bools, Bools]:
     return left & ~chosen, left & (chosen | (model.choice_table != model.choice_table[node.split.choice]))
 
 
-def _without_room(model: Relaxation, left: Bools, known_seconds: float, num_ranks: int) -> Prices | None:
-    """Return prices of bytes alone at which choices that need more than there is cost more than a known plan."""
-    least = np.full((model.num_tables, len(model.cluster_bytes)), np.inf)
-    np.minimum.at(least, model.choice_table[left], model.total_bytes[left])
+def _without_room(model: Relaxation, rows: Sequence[PackingRow], left: Bools, known_seconds: float) -> Prices | None:
+    """Return prices of bytes or rows alone, at which choices that need too much cost more than a known plan."""
+    packed, num_tiers = with_rows(model, rows), len(model.cluster_bytes)
+    least = np.full((model.num_tables, len(packed.cluster_bytes)), np.inf)
+    np.minimum.at(least, model.choice_table[left], packed.total_bytes[left])
     needed = np.sum(least, axis=0)
-    excess = np.where(np.isfinite(needed), needed - model.cluster_bytes * _MORE, 0.0)
-    tier = int(np.argmax(excess))
-    if excess[tier] <= _CLEARLY * num_ranks:
+    excess = np.where(np.isfinite(needed), needed - packed.cluster_bytes * _MORE, 0.0)
+    excess -= np.where(np.arange(len(excess)) < num_tiers, _ROUNDED_BYTES * model.num_tables, _ROUNDED_PARTS)
+    tier = int(np.argmax(excess / np.maximum(packed.cluster_bytes, 1.0)))
+    if excess[tier] <= 0:
         return None
-    memory = np.zeros(len(model.cluster_bytes))
-    memory[tier] = _CLEARLY * known_seconds / (excess[tier] - num_ranks)
-    return Prices(
-        average=np.zeros_like(model.weight), memory=memory, largest=np.zeros((model.num_tables, len(model.weight)))
-    )
+    memory = np.zeros(len(packed.cluster_bytes))
+    memory[tier] = _CLEARLY * known_seconds / excess[tier]
+    return memory_prices(packed, memory)
 
 
-def _prices(prices: Prices, axes: Axes) -> JsonNode:
-    """Return prices as a leaf states them."""
+def _prices(prices: Prices, rows: Sequence[PackingRow], axes: Axes) -> JsonNode:
+    """Return prices as a leaf states them; those of rows of packing are the last ones of bytes."""
     table, phase = np.nonzero(prices.largest)
+    of_rows = prices.memory[len(prices.memory) - len(rows) :]
     return {
         "average": digits(prices.average[axes.bound_phases] * _BELOW),
         "memory": digits(prices.memory[axes.tiers]),
         "largest": [
             [int(t), axes.phase_of_bound(int(q)), price]
             for t, q, price in zip(table, phase, digits(prices.largest[table, phase] * _BELOW), strict=True)
+        ],
+        "floor": digits(prices.floor[axes.bound_phases] * _BELOW),
+        "packing": [
+            [axes.phase_of_bound(row.phase), row.room_seconds, row.parts, row.least_seconds, price]
+            for row, price in zip(rows, digits(of_rows), strict=True)
+            if price > 0
         ],
     }

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.arrays import Floats
+from cost_models.arrays import Floats, Ints
 from planner.solver.bounds.boxes import Box, branch, never
 from planner.solver.bounds.dual import Prices, average_prices, dual_value
 from planner.solver.bounds.relaxation import Relaxation, relaxations
 from planner.solver.problem import RelaxationHint, SolverProblem
 
 _ROUNDING = 1e-9  # relative; float sums of up to 1e5 terms err by far less
+_ROOMY, _TAKEN = 1.001, 1e-6  # of the room of a piece, and of a choice: what counts as room, and as taken
 _MEMORY_STEPS = 40  # halvings of the price of bytes
 
 
@@ -21,6 +22,7 @@ class Bound:
 
     seconds: float
     hint: RelaxationHint | None
+    is_final: bool = False  # whether more boxes would prove no more
 
 
 def lower_bound(
@@ -35,16 +37,17 @@ def lower_bound(
     ``max_boxes`` limits the branching of :mod:`planner.solver.bounds.boxes`; ``known_seconds`` is the objective
     of a plan that is known, which no box worse than it can improve on; ``is_over`` says that boxes are split no more.
     """
-    best = Bound(seconds=0.0, hint=None)
+    best, is_final = Bound(seconds=0.0, hint=None), True
     for model in relaxations(priced):
         cheap = priced_memory(model)
         branched = branch(model, max_boxes=max_boxes, known_seconds=known_seconds, start=cheap, is_over=is_over)
+        is_final &= branched.is_final
         value = max(dual_value(model, cheap), largest_piece(model), branched.bound_seconds)
         if value > best.seconds or best.hint is None:
             box = branched.box
             hint = _guide(priced, model, box) if box is not None and box.relaxed.is_solved else None
             best = Bound(seconds=max(value, best.seconds), hint=hint)
-    return Bound(seconds=best.seconds * (1 - _ROUNDING), hint=best.hint)
+    return Bound(seconds=best.seconds * (1 - _ROUNDING), hint=best.hint, is_final=is_final)
 
 
 def quick_bound(priced: SolverProblem) -> float:
@@ -56,10 +59,22 @@ def quick_bound(priced: SolverProblem) -> float:
 
 
 def _guide(priced: SolverProblem, model: Relaxation, box: Box) -> RelaxationHint:
-    """Round the relaxation's mixed choices: of every table the one that is taken most, as a listed option."""
-    family, pieces = model.family[box.choices], model.pieces[box.choices]
-    table, share = model.choice_table[box.choices], box.relaxed.share
-    order = np.lexsort((-share, table))
+    """Round the relaxation's mixed choices to listed options."""
+    share, big = box.relaxed.share, model.big[box.choices]
+    has_room = np.all(big <= box.relaxed.room * _ROOMY, axis=1) & (share > _TAKEN)
+    of_tiers = box.relaxed.prices.memory[: len(model.cluster_bytes)]
+    return RelaxationHint(
+        option=_rounded(priced, model, box, share),
+        roomy_option=_rounded(priced, model, box, share + has_room),
+        slowest_seconds=box.relaxed.slowest,
+        memory_price=of_tiers,
+    )
+
+
+def _rounded(priced: SolverProblem, model: Relaxation, box: Box, merit: Floats) -> Ints:
+    """Return of every table the listed option of the choice with the most merit, (T,)."""
+    family, pieces, table = (each[box.choices] for each in (model.family, model.pieces, model.choice_table))
+    order = np.lexsort((-merit, table))
     most = order[np.searchsorted(table[order], np.arange(model.num_tables))]
     first, last = priced.options_of_family
     unit_first, unit_last = priced.units_of_option
@@ -68,7 +83,7 @@ def _guide(priced: SolverProblem, model: Relaxation, box: Box) -> RelaxationHint
     for t, choice in enumerate(most):
         low, high = first[family[choice]], last[family[choice]]
         option[t] = low + np.argmin(np.abs(num_units[low:high] - pieces[choice]))
-    return RelaxationHint(option=option, slowest_seconds=box.relaxed.slowest, memory_price=box.relaxed.prices.memory)
+    return option
 
 
 def largest_piece(model: Relaxation) -> float:

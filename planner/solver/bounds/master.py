@@ -65,6 +65,10 @@ class Master:
         for q in self._phases:
             self._average[q].SetCoefficient(self._slowest[q], -1.0)
             self._everywhere[q].SetCoefficient(self._world[q], -1.0)
+        self._floor = {q: solver.Constraint(-_INFINITY, -float(least[q]) / scale) for q in self._phases if least[q] > 0}
+        for q, row in self._floor.items():  # (5)
+            row.SetCoefficient(self._world[q], 1.0)
+            row.SetCoefficient(self._slowest[q], -1.0)
 
     def add_columns(self, choices: Ints) -> int:
         """Let choices take part; return how many are new."""
@@ -170,6 +174,10 @@ class Master:
         """Return z of the last solution, seconds, shape (Q,)."""
         return self._z * self._scale
 
+    def room(self) -> Floats:
+        """Return what z of the last solution leaves of every rank's seconds to its pieces, shape (Q,)."""
+        return np.maximum(self._z - self._w, 0.0) * self._scale
+
     def shares(self) -> Floats:
         """Return x of the last solution, shape (C,)."""
         result = np.zeros(self._model.choice_table.shape[0])
@@ -187,7 +195,10 @@ class Master:
             memory[m] = -row.dual_value() * self._scale / model.cluster_bytes[m]
         for (t, q), row in self._largest.items():
             largest[t, q] = -row.dual_value()
-        return Prices(average=average, memory=memory, largest=largest)
+        floor = np.zeros_like(average)
+        for q, row in self._floor.items():
+            floor[q] = -row.dual_value()
+        return Prices(average=average, memory=memory, largest=largest, floor=floor)
 
 
 def _without_presolve() -> pywraplp.MPSolverParameters:
@@ -205,6 +216,7 @@ class Relaxed:
     value_seconds: float  # dual value of the prices
     is_solved: bool  # else the solver gave up, and there is no solution: the bound still holds
     slowest: Floats  # (Q,) seconds of the slowest rank in each phase, as the program would have them
+    room: Floats  # (Q,) of them, what is left to pieces that are not on every rank
     share: Floats  # (C,) how much of each choice is taken
 
 
@@ -213,7 +225,7 @@ def solve_relaxation(model: Relaxation, start: Prices, least: Floats | None = No
 
     Only bytes can leave it without one, since seconds may grow; the proof needs no solver.
 
-    ``start`` says which choices the first round has; ``least`` are known seconds of the slowest rank
+    ``start`` says which choices the first round has; ``least`` are known seconds of some piece of the slowest rank
     per phase, shape (Q,).
     """
     if _exceeds_memory(model):
@@ -247,6 +259,7 @@ def solve_relaxation(model: Relaxation, start: Prices, least: Floats | None = No
         value_seconds=best_value,
         is_solved=optimum is not None and not master.exceeds_memory(),
         slowest=master.slowest(),
+        room=master.room(),
         share=master.shares(),
     )
 

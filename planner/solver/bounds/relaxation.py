@@ -1,16 +1,6 @@
-r"""The data of the relaxation: per table a few choices that cover every legal cut from below.
+"""The data of the relaxation: what no cut of a table goes below, phase by phase and tier by tier.
 
-A family can be cut in more ways than anyone can list. All its cuts into k pieces are covered by one
-choice, and its numbers are what no such cut goes below, phase by phase and tier by tier:
-
-- *in all*: for any slope :math:`\beta`, a piece of w columns costs at least :math:`\alpha + \beta w` with
-  :math:`\alpha = \min_w (c(w) - \beta w)`, so that k pieces of D columns together cost at least
-  :math:`k \alpha + \beta D`. The slope is that of the costs around D / k columns, where it is tight;
-- *largest piece*: one of k pieces has at least ceil(D / k) columns, and costs at least the least that any
-  piece of that width or more costs.
-
-Neighbouring numbers of pieces share one choice, with the least of their numbers, so that a wide
-table does not have a hundred choices.
+The choices of tables are those of :mod:`planner.solver.bounds.choices`.
 """
 
 from dataclasses import dataclass
@@ -18,14 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Floats, Ints
+from planner.solver.bounds.choices import Choices, choices_of
 from planner.solver.memo import memoized_on_problem
 from planner.solver.problem import Objective, Scope, SolverProblem
 
-#: Numbers of pieces at which a new choice begins.
-_PIECE_STEPS = np.array([1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024])
 
-#: Shapes that are looked at together: their costs stay in the processor's cache.
-_SHAPES = 2048
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """What single pieces of the choices take on a rank; WORLD pieces, which lie on every rank, take nothing here."""
+
+    choices: Choices
+    seconds: Floats  # (S, Q) of each shape, at least
+    shape_ranks: Ints  # (S,) ranks that a piece lies on
+    choice_ranks: Ints  # (C,) the same of choices
+    num_ranks: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +44,7 @@ class Relaxation:
     #: (C,) fewest pieces of the choice: to say which cut a bound stands on
     family: Ints
     pieces: Ints
+    of_pieces: Pieces | None = None  # without them nothing is packed
 
 
 @memoized_on_problem
@@ -80,15 +77,23 @@ def rank_weights(priced: SolverProblem) -> list[Floats]:
 
 
 def _relaxation(priced: SolverProblem, average: Floats) -> Relaxation:
-    family, pieces, total, big, total_bytes = _choices(priced)
-    world = np.where((priced.family_scope[family] == Scope.WORLD)[:, None], total, 0.0)
-    big = np.where((priced.family_scope[family] == Scope.WORLD)[:, None], 0.0, big)
-    ranks = np.array([1, priced.ranks_per_host, priced.num_ranks])[priced.family_scope[family]][:, None]
+    choices = choices_of(priced)
+    family = choices.family
+    total, total_bytes = (
+        np.maximum(choices.in_all(costs), 0.0) for costs in (priced.shape_seconds, priced.shape_total_bytes)
+    )
+    is_world = (priced.family_scope[family] == Scope.WORLD)[:, None]
+    world = np.where(is_world, total, 0.0)
+    big = np.where(is_world, 0.0, choices.largest(priced.shape_seconds))
+    scope_ranks = np.array([1, priced.ranks_per_host, priced.num_ranks])
+    ranks = scope_ranks[priced.family_scope[family]][:, None]
     least = np.min(priced.rank_slowdown, axis=0)  # a piece takes at least so many times its work
     total, big, world = total * ranks * average, big * least, world * least
+    of_shape = priced.family_scope[priced.shape_family]
+    seconds = priced.shape_seconds * least * (of_shape != Scope.WORLD)[:, None]
     weight = priced.phase_weight
     if priced.objective is Objective.MAX_RANK_TIME:
-        total, big, world = ((each @ weight)[:, None] for each in (total, big, world))
+        total, big, world, seconds = ((each @ weight)[:, None] for each in (total, big, world, seconds))
         weight = np.ones(1)
     return Relaxation(
         choice_table=priced.family_table[family],
@@ -101,80 +106,12 @@ def _relaxation(priced: SolverProblem, average: Floats) -> Relaxation:
         weight=weight,
         window=priced.window_seconds,
         family=family,
-        pieces=pieces,
+        pieces=choices.pieces,
+        of_pieces=Pieces(
+            choices=choices,
+            seconds=seconds,
+            shape_ranks=scope_ranks[of_shape],
+            choice_ranks=scope_ranks[priced.family_scope[family]],
+            num_ranks=priced.num_ranks,
+        ),
     )
-
-
-def _choices(priced: SolverProblem) -> tuple[Ints, Ints, Floats, Floats, Floats]:
-    """Return family, fewest pieces, seconds in all per rank touched, largest piece and bytes of every choice.
-
-    For max_rank_time the largest piece is bounded phase by phase, which is a little below its sum.
-    """
-    parts = []
-    for families, shapes in _alike(priced):
-        at_once = max(_SHAPES // shapes.shape[1], 1)
-        for start in range(0, len(families), at_once):
-            some = slice(start, start + at_once)
-            parts.append(_choices_of_alike(priced, families[some], shapes[some]))
-    joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-    order = np.lexsort((joined[1], joined[0]))
-    family, pieces, total, big, total_bytes = (column[order] for column in joined)
-    return family, pieces, total, big, total_bytes
-
-
-def _alike(priced: SolverProblem) -> list[tuple[Ints, Ints]]:
-    """Group families with the same widths and numbers of pieces: (families, (families, widths) shapes)."""
-    first, last = priced.shapes_of_family
-    columns = priced.table_columns[priced.family_table]
-    keys = np.stack(
-        [columns, last - first, priced.shape_columns[first], priced.family_min_pieces, priced.family_max_pieces], axis=1
-    )
-    _, which = np.unique(keys, axis=0, return_inverse=True)
-    order = np.argsort(which.reshape(-1), kind="stable")
-    ends = np.flatnonzero(np.diff(which.reshape(-1)[order])) + 1
-    return [
-        (families, first[families][:, None] + np.arange(last[families[0]] - first[families[0]]))
-        for families in np.split(order, ends)
-    ]
-
-
-def _choices_of_alike(priced: SolverProblem, families: Ints, shapes: Ints) -> tuple[Ints, Ints, Floats, Floats, Floats]:
-    """Return the choices of families that have the same widths, flattened."""
-    one = families[0]
-    widths = priced.shape_columns[shapes[0]].astype(np.float64)
-    columns = float(priced.table_columns[priced.family_table[one]])
-    fewest, most = int(priced.family_min_pieces[one]), int(priced.family_max_pieces[one])
-    fewest = max(fewest, int(np.ceil(columns / widths[-1])))
-    # Families come last, so that every step below runs over many of them.
-    seconds, sizes = (
-        np.moveaxis(cost[shapes], 0, 2).copy() for cost in (priced.shape_seconds, priced.shape_total_bytes)
-    )
-    least_from = np.minimum.accumulate(seconds[::-1])[::-1]  # (W, P, F'), least seconds at a width or more
-    starts = [int(k) for k in _PIECE_STEPS if fewest <= k <= most]
-    starts = sorted({fewest, *starts})
-    rows = []
-    for start, after in zip(starts, [*starts[1:], most + 1], strict=True):
-        total, total_bytes = (
-            np.min([_least_in_all(cost, widths, columns, k) for k in range(start, after)], axis=0).T
-            for cost in (seconds, sizes)
-        )
-        widest = np.searchsorted(widths, np.ceil(columns / (after - 1)))
-        rows.append((families, np.full(len(families), start), total, least_from[widest].T, total_bytes))
-    family, pieces, total, big, total_bytes = (np.concatenate(column) for column in zip(*rows, strict=True))
-    return family, pieces, np.maximum(total, 0.0), big, np.maximum(total_bytes, 0.0)
-
-
-def _least_in_all(cost: Floats, widths: Floats, columns: float, pieces: int) -> Floats:
-    """Return what k pieces of all columns cost at least, shape (P or M, F'); ``cost`` is (W, P or M, F')."""
-    if len(widths) == 1:
-        whole: Floats = pieces * cost[0]
-        return whole
-    share = columns / pieces
-    at = int(np.clip(np.searchsorted(widths, share), 1, len(widths) - 1))
-    bounds = []
-    for low, high in {(at - 1, at), (max(at - 1, 0), min(at + 1, len(widths) - 1)), (0, len(widths) - 1)}:
-        slope = (cost[high] - cost[low]) / (widths[high] - widths[low])  # (P, F')
-        least = np.min(cost - slope * widths[:, None, None], axis=0)
-        bounds.append(pieces * least + slope * columns)
-    best: Floats = np.max(bounds, axis=0)
-    return best

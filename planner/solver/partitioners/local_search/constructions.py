@@ -16,8 +16,8 @@ from planner.solver.problem import RelaxationHint, Scope
 
 #: Nominal work of looking at one site for one piece.
 LOOK_SECONDS = 5e-8
-#: Choices of options that are tried in one order before the next order: the first two are the best.
-_AT_ONCE = 2
+#: Choices of options that are tried in one order before the next order: the first three are the best.
+_AT_ONCE = 3
 
 Order = Callable[[View, Ints, Target], Ints]
 
@@ -71,7 +71,7 @@ def _in_turns(view: View, target: Target, hint: RelaxationHint | None) -> Iterat
 def by_choice_rule(
     view: View, hint: RelaxationHint | None, count: int, seeds: Iterator[int], effort: Effort, most_slower: float = 1.0
 ) -> Iterator[Chain]:
-    """Try so many choices of options: the first two starts, then one per taste, in either order by turns.
+    """Try so many choices of options: the first starts, then one per taste, in either order by turns.
 
     A choice under which some piece has no legal site yields nothing; nor does one that ends late after another.
     """

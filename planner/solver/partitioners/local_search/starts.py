@@ -1,9 +1,10 @@
 """Where searches begin: one option per item, chosen by price under a cap on the largest piece.
 
 Cheap options leave heavy pieces, which balance badly; finely cut ones balance well and cost more in all.
-No single trade is right, so that there are several starts: the relaxation's own choice where there is a
-guide, then per cap the cheapest options whose largest piece stays below that part of the slowest
-rank in every phase, and below a part of a rank's memory: pieces of more than half a rank hardly pack.
+No single trade is right, so that there are several starts: the relaxation's own choices where there is a
+guide, with pieces that have no room and without them, then per cap the cheapest options whose largest piece
+stays below that part of the slowest rank in every phase, and below a part of a rank's memory: pieces of more
+than half a rank hardly pack.
 """
 
 from collections.abc import Iterator
@@ -71,7 +72,8 @@ def _candidates(view: View, target: Target, hint: RelaxationHint | None) -> Iter
     """Yield choices, of which some may be alike."""
     of_memory = largest_of_memory(view)
     if hint is not None:
-        yield _of_guide(view, target, hint)
+        yield _of_guide(view, target, hint.option)
+        yield _of_guide(view, target, hint.roomy_option)
     for of_slowest, of_rank in CAPS:
         yield choose(view, target, of_slowest, of_memory / of_rank)
     yield fewest_pieces(view)
@@ -128,10 +130,10 @@ def mean_seconds(view: View) -> Floats:
     return mean
 
 
-def _of_guide(view: View, target: Target, hint: RelaxationHint) -> Ints:
+def _of_guide(view: View, target: Target, guided: Ints) -> Ints:
     """Translate the options of tables to those of items, and choose for those without: groups, options not legal."""
     options = choose(view, target, 1.0)
-    listed = np.flatnonzero(np.isin(view.items.option_source, hint.option))
+    listed = np.flatnonzero(np.isin(view.items.option_source, guided))
     options[view.option_item[listed]] = listed
     return options
 

@@ -163,6 +163,7 @@ def random_prices(model: Relaxation, rng: np.random.Generator) -> Prices:
         average=rng.uniform(-0.5, 2, model.weight.shape),
         memory=rng.uniform(-0.01, 0.05, model.cluster_bytes.shape),
         largest=rng.uniform(-0.1, 0.6, (model.num_tables, model.weight.shape[0])),
+        floor=rng.uniform(-0.1, 0.4, model.weight.shape),
     )
 
 
@@ -305,10 +306,10 @@ def whole_choices(model: Relaxation) -> float:
 
 @pytest.mark.parametrize("objective", list(Objective))
 def test_to_the_end_branching_takes_whole_choices(objective: Objective) -> None:
-    """Then the bound is that of the program with whole choices, and so is the box it stands on."""
+    """Then the bound is that of the program with whole choices, and so is the box it stands on; nothing is packed."""
     for seed in range(12):
         priced = random_priced(seed, num_tables=3, fill=0.7, objective=objective)
-        (model,) = relaxations(priced)
+        model = replace(relaxations(priced)[0], of_pieces=None)
         want = whole_choices(model)
         found = branch(model, max_boxes=100_000)
         assert len(found.nodes) < 10_000
@@ -318,13 +319,14 @@ def test_to_the_end_branching_takes_whole_choices(objective: Objective) -> None:
         assert np.all(np.abs(found.box.relaxed.share - np.round(found.box.relaxed.share)) < 1e-4)
 
 
-@pytest.mark.parametrize(("piece", "want", "choices"), [(2.9, 3.9, [1, 2, 3]), (3.2, 4.0, [0, 2, 3])])
+@pytest.mark.parametrize(("piece", "want", "choices"), [(2.9, 3.9, [0, 1, 2, 3]), (3.2, 4.0, [0, 2, 3])])
 def test_half_of_a_piece_on_top_of_what_all_ranks_carry_does_not_exist(
     piece: float, want: float, choices: list[int]
 ) -> None:
     """Table 0 lies on all ranks or in one piece; the others add one on average and one everywhere.
 
-    Mixed, average and top meet below 3.6; whole, it ends at 4 on all ranks, or at 1 and its piece.
+    Mixed, average and top meet below 3.6; whole, it ends at 4 on all ranks, or at 1 and its piece. The latter is the
+    bound of all plans in which some rank has the piece, on top of the second that is on every rank.
     """
     world = np.array([[2.0], [0.0], [0.0], [1.0]])
     model = Relaxation(
@@ -374,7 +376,43 @@ def test_choices_that_are_mixed_for_the_average_become_whole() -> None:
 
 
 def test_fewer_boxes_are_affordable_where_each_costs_more() -> None:
-    """By options and by ranks; one is always, and never are more than 200."""
+    """By options and by ranks; one is always, and never are more than 600."""
     assert affordable_boxes(1.0, 1000, 64) > affordable_boxes(1.0, 1000, 256) > affordable_boxes(1.0, 8000, 256) >= 1
     assert affordable_boxes(2.0, 8000, 256) > affordable_boxes(1.0, 8000, 256)
-    assert (affordable_boxes(1e-9, 8000, 256), affordable_boxes(1e9, 8000, 256)) == (1, 200)
+    assert (affordable_boxes(1e-9, 8000, 256), affordable_boxes(1e9, 8000, 256)) == (1, 600)
+
+
+def test_a_bound_is_final_where_more_boxes_prove_no_more() -> None:
+    finals = 0
+    for seed in range(8):
+        priced = random_priced(seed, num_tables=4)
+        end = lower_bound(priced, max_boxes=100_000)
+        assert end.is_final
+        few = lower_bound(priced, max_boxes=3)
+        assert few.seconds <= end.seconds * (1 + CLOSE)
+        if few.is_final:
+            assert few.seconds == pytest.approx(end.seconds, rel=CLOSE)
+        finals += few.is_final
+    assert finals < 8
+
+
+def test_a_guide_without_pieces_that_have_no_room_takes_what_has_room() -> None:
+    """Where the program mixes half of a long piece with other choices, one of its two guides has no such piece."""
+    differ = 0
+    for seed in range(30):
+        priced = random_priced(seed, num_tables=5, fill=0.4)
+        (model,) = relaxations(priced)
+        box, hint = branch(model, max_boxes=1, start=priced_memory(model)).box, lower_bound(priced).hint
+        assert box is not None
+        assert hint is not None
+        room = box.relaxed.room * 1.001
+        for table in np.flatnonzero(hint.option != hint.roomy_option).tolist():
+            taken = (model.choice_table == table) & (box.share() > 1e-6)
+            of_families = [
+                taken & (model.family == priced.option_family[option[table]])
+                for option in (hint.option, hint.roomy_option)
+            ]
+            long, roomy = (np.any(np.all(model.big[some] <= room, axis=1)) for some in of_families)
+            assert roomy
+            differ += not long
+    assert differ > 0

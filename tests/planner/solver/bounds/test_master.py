@@ -1,6 +1,7 @@
 """The program behind the bound: what it does where its solver gives up, and how soon it is done."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def abnormal(monkeypatch: pytest.MonkeyPatch, after: int, *, with_presolve_alone
 def test_a_program_that_ends_abnormally_is_solved_without_presolve(
     objective: Objective, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (model,) = relaxations(random_priced(3, num_tables=3, fill=0.7, objective=objective))
+    model = replace(relaxations(random_priced(3, num_tables=3, fill=0.7, objective=objective))[0], of_pieces=None)
     want = branch(model, max_boxes=50)
     ends = abnormal(monkeypatch, 0, with_presolve_alone=True)
     found = branch(model, max_boxes=50)

@@ -198,6 +198,12 @@ def whole_tables(count: int, rows: int = 10**6) -> list[Table]:
     return [make_table(f"t{i}", rows, 64, constraints=whole) for i in range(count)]
 
 
+def unlike_tables(count: int) -> list[Table]:
+    """The same of many widths and rows: no bound here says how well they pack."""
+    whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
+    return [make_table(f"t{i}", 10 ** (4 + i % 3), (32, 64, 96, 160)[i % 4], constraints=whole) for i in range(count)]
+
+
 @pytest.mark.usefixtures("no_first_plan")
 def test_an_overfull_plan_cannot_leave() -> None:
     problem = make_problem(*whole_tables(4), cluster=make_cluster(hbm_bytes=300e6))
@@ -241,7 +247,7 @@ def test_a_proof_over_the_listed_cuts_is_reported_as_one_where_the_bound_over_al
 def test_the_search_starts_from_what_is_known() -> None:
     """A first plan, what the relaxation says, and its bound; of the limits, what is left."""
     scripted = Scripted(nothing)
-    problem = make_problem(*whole_tables(5))
+    problem = make_problem(*unlike_tables(9))
     result = solve(problem, scripted, SolveLimits(time_limit_seconds=5.0, relative_gap=0.0))
     (heard,) = scripted.heard
     assert heard.options.start is not None
@@ -265,7 +271,7 @@ def test_a_share_of_the_work_goes_to_the_search() -> None:
     """Whatever the clock allows: work of half a second is not spent a minute long."""
     scripted = Scripted(nothing)
     limits = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.5, relative_gap=0.0)
-    solve(make_problem(*whole_tables(5)), scripted, limits)
+    solve(make_problem(*unlike_tables(9)), scripted, limits)
     (heard,) = scripted.heard
     assert heard.limits.work_limit_seconds is not None
     assert 0 < heard.limits.work_limit_seconds <= 0.5
@@ -280,9 +286,9 @@ def test_the_bound_looks_at_more_boxes_where_they_cost_less(monkeypatch: pytest.
         return lower_bound(priced, max_boxes=1, known_seconds=known_seconds, is_over=is_over)
 
     monkeypatch.setattr(solve_compatible_sets, "lower_bound", bounding)
-    limits = replace(LIMITS, work_limit_seconds=0.1)
-    few, many = small_problem(), make_problem(*whole_tables(60, rows=1000))
-    for problem, problem_limits in ((few, limits), (many, limits), (many, replace(limits, work_limit_seconds=0.4))):
+    limits = replace(LONG, work_limit_seconds=2.0)
+    few, many = small_problem(), make_problem(*whole_tables(300, rows=1000))
+    for problem, problem_limits in ((few, limits), (many, limits), (many, replace(limits, work_limit_seconds=8.0))):
         solve(problem, Greedy(), problem_limits)
     assert asked[0] > asked[1] >= 1
     assert asked[2] > asked[1]

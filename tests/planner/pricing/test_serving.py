@@ -205,14 +205,17 @@ def test_a_rate_that_no_plan_sustains_is_infeasible() -> None:
 
 
 def test_a_rate_that_only_this_plan_misses_is_no_proof() -> None:
-    """Seven equal tables on six cards: one card holds two, while a bound that spreads them evenly is lower."""
+    """Seven equal tables on six cards: one card holds two, while a bound of no work spreads them evenly."""
     wanted = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
     tables = [make_table(name, dim=128, constraints=wanted) for name in "abcdefg"]
     problem = serving_problem(*tables, requests_per_second=0.8 / 80e-6)
-    result = plan(problem, cost_model=SERVING, partitioner=Greedy(), limits=LIMITS)
+    limits = replace(LIMITS, work_limit_seconds=1e-3)
+    result = plan(problem, cost_model=SERVING, partitioner=Greedy(), limits=limits)
     assert result.plan is None
     assert (result.reason, result.limit) == (Reason.NO_SOLUTION_FOUND, REQUEST_RATE)
     assert "relative_gap" in result.detail
+    proven = plan(problem, cost_model=SERVING, partitioner=Greedy(), limits=LIMITS)
+    assert (proven.plan, proven.reason) == (None, Reason.INFEASIBLE), "boxes count two on one card"
 
 
 def test_more_cards_sustain_more() -> None:

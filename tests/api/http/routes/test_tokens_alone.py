@@ -36,8 +36,11 @@ def test_tokens_are_counted_by_their_subject(tmp_path: Path) -> None:
         with Live.of(tmp_path, **settings) as live:
             one = [{"Authorization": f"Bearer {signed(claims(issuer.url, jti=str(n)))}"} for n in range(2)]
             other = {"Authorization": f"Bearer {signed(claims(issuer.url, sub='joe'))}"}
-            found = [live.get("/v1/solves", headers=one[n % 2]).status_code for n in range(LIMIT + 1)]
-            assert found == [200] * LIMIT + [429]
+            found: list[int] = []
+            while 429 not in found and len(found) < 2 * LIMIT:  # on a slow machine some are refilled meanwhile
+                found.append(live.get("/v1/solves", headers=one[len(found) % 2]).status_code)
+            assert found == [200] * (len(found) - 1) + [429]
+            assert len(found) > LIMIT
             assert live.get("/v1/solves", headers=other).status_code == 200
 
 

@@ -314,10 +314,8 @@ class Assignment:
 class RelaxationHint:
     """What a relaxation says about good plans: a hint for searches, never a constraint."""
 
-    option: Ints  # (T,) the listed option that it takes most of
-    #: (T,) the same of options whose largest piece has room on the slowest rank: it may take half of a piece that has
-    #: none, and the whole of that piece would make all other ranks wait
-    roomy_option: Ints
+    option: Ints  # (T,) listed options that it takes most of, rounded in the way that promises most
+    second_option: Ints  # (T,) the same, rounded in another way
     slowest_seconds: Floats  # (Q,) slowest rank per phase (one phase for max_rank_time)
     memory_price: Floats  # (M,) seconds per byte of the whole cluster
 

@@ -162,7 +162,7 @@ def branch_kinds(
     """Return sets that hold every plan of a problem in one of them, each with its bound.
 
     Part of the boxes of bounds is spent on sets, the others on the set with the least bound, more of them each time,
-    until that bound is final or no set may hold a plan better than a known one.
+    until the least bound of all is final or no set may hold a plan better than a known one.
     """
     deadline = deadline or Deadline()
     most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, MOST_SETS))
@@ -178,9 +178,10 @@ def branch_kinds(
         left -= boxes
         found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds, is_over=deadline.is_over)
         one.bound = replace(found, seconds=max(found.seconds, bound))
-        if found.is_final and one.bound.seconds < known:
-            break  # what all sets prove together is no more than this
-        heapq.heappush(heap, (one.bound.seconds, number, wanted * _MORE_BOXES))
+        if found.is_final:
+            known = min(known, one.bound.seconds)  # all sets together prove no more than this
+        else:
+            heapq.heappush(heap, (one.bound.seconds, number, wanted * _MORE_BOXES))
     return leaves
 
 

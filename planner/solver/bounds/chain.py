@@ -59,30 +59,46 @@ def quick_bound(priced: SolverProblem) -> float:
 
 
 def _guide(priced: SolverProblem, model: Relaxation, box: Box) -> RelaxationHint:
-    """Round the relaxation's mixed choices to listed options."""
+    """Round the relaxation's mixed choices to listed options in two ways; the one that promises more comes first.
+
+    Of every table the choice that is taken most, and of those alone whose largest piece has room on the slowest rank:
+    the program may take half of a piece that has none, and the whole of that piece makes all other ranks wait.
+    """
     share, big = box.relaxed.share, model.big[box.choices]
     has_room = np.all(big <= box.relaxed.room * _ROOMY, axis=1) & (share > _TAKEN)
-    of_tiers = box.relaxed.prices.memory[: len(model.cluster_bytes)]
+    ways = sorted((_most(model, box, merit) for merit in (share, share + has_room)), key=lambda way: _least(model, way))
     return RelaxationHint(
-        option=_rounded(priced, model, box, share),
-        roomy_option=_rounded(priced, model, box, share + has_room),
+        option=_listed(priced, model, ways[0]),
+        second_option=_listed(priced, model, ways[1]),
         slowest_seconds=box.relaxed.slowest,
-        memory_price=of_tiers,
+        memory_price=box.relaxed.prices.memory[: len(model.cluster_bytes)],
     )
 
 
-def _rounded(priced: SolverProblem, model: Relaxation, box: Box, merit: Floats) -> Ints:
-    """Return of every table the listed option of the choice with the most merit, (T,)."""
-    family, pieces, table = (each[box.choices] for each in (model.family, model.pieces, model.choice_table))
+def _most(model: Relaxation, box: Box, merit: Floats) -> Ints:
+    """Return of every table the choice of a box with the most merit, (T,)."""
+    table = model.choice_table[box.choices]
     order = np.lexsort((-merit, table))
-    most = order[np.searchsorted(table[order], np.arange(model.num_tables))]
+    most: Ints = np.flatnonzero(box.choices)[order[np.searchsorted(table[order], np.arange(model.num_tables))]]
+    return most
+
+
+def _least(model: Relaxation, way: Ints) -> float:
+    """Return what plans of these choices take at least: the average rank, and the largest piece on top of all ranks."""
+    on_top = np.sum(model.world[way], axis=0) + np.max(model.big[way], axis=0)
+    slowest = np.maximum(np.sum(model.total[way], axis=0), on_top)
+    return float(model.weight @ np.maximum(slowest - model.window, 0.0))
+
+
+def _listed(priced: SolverProblem, model: Relaxation, way: Ints) -> Ints:
+    """Return the listed options nearest to choices, (T,)."""
     first, last = priced.options_of_family
     unit_first, unit_last = priced.units_of_option
     num_units = unit_last - unit_first
     option = np.zeros(model.num_tables, dtype=np.int64)
-    for t, choice in enumerate(most):
-        low, high = first[family[choice]], last[family[choice]]
-        option[t] = low + np.argmin(np.abs(num_units[low:high] - pieces[choice]))
+    for t, choice in enumerate(way):
+        low, high = first[model.family[choice]], last[model.family[choice]]
+        option[t] = low + np.argmin(np.abs(num_units[low:high] - model.pieces[choice]))
     return option
 
 

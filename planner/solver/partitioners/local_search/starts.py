@@ -2,7 +2,7 @@
 
 Cheap options leave heavy pieces, which balance badly; finely cut ones balance well and cost more in all.
 No single trade is right, so that there are several starts: the relaxation's own choices where there is a
-guide, with pieces that have no room and without them, then per cap the cheapest options whose largest piece
+guide, rounded in two ways, then per cap the cheapest options whose largest piece
 stays below that part of the slowest rank in every phase, and below a part of a rank's memory: pieces of more
 than half a rank hardly pack.
 """
@@ -73,7 +73,7 @@ def _candidates(view: View, target: Target, hint: RelaxationHint | None) -> Iter
     of_memory = largest_of_memory(view)
     if hint is not None:
         yield _of_guide(view, target, hint.option)
-        yield _of_guide(view, target, hint.roomy_option)
+        yield _of_guide(view, target, hint.second_option)
     for of_slowest, of_rank in CAPS:
         yield choose(view, target, of_slowest, of_memory / of_rank)
     yield fewest_pieces(view)

@@ -14,7 +14,7 @@ from tests.support.planning.builders import make_assignment
 
 EVIDENCE = np.array([Evidence.MEASURED, Evidence.ESTIMATED], dtype=np.int8)
 NONE = np.zeros(2, dtype=np.int64)
-GUIDE = RelaxationHint(option=NONE, roomy_option=NONE, slowest_seconds=np.array([2.5, 3.5]), memory_price=np.zeros(1))
+GUIDE = RelaxationHint(option=NONE, second_option=NONE, slowest_seconds=np.array([2.5, 3.5]), memory_price=np.zeros(1))
 
 
 def windowed(priced: SolverProblem) -> SolverProblem:

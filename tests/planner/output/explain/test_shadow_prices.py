@@ -134,7 +134,7 @@ def test_without_a_relaxation_nothing_is_known() -> None:
 
 def test_the_price_is_for_a_host_full_of_ranks() -> None:
     none = np.zeros(3, dtype=np.int64)
-    hint = RelaxationHint(option=none, roomy_option=none, slowest_seconds=np.zeros(2), memory_price=np.array([2e-12]))
+    hint = RelaxationHint(option=none, second_option=none, slowest_seconds=np.zeros(2), memory_price=np.array([2e-12]))
     price = memory_price(random_priced(0, num_hosts=2, ranks_per_host=3), hint, Evidence.GIVEN, Tier.HBM)
     assert price.saved_seconds == pytest.approx(2e-12 * GIBIBYTE * 3)
 

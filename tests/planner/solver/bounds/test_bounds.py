@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from planner.pricing.price_options import restrict
 from planner.solver.bounds.boxes import affordable_boxes, branch
-from planner.solver.bounds.chain import largest_piece, lower_bound, priced_memory, quick_bound
+from planner.solver.bounds.chain import _least, largest_piece, lower_bound, priced_memory, quick_bound
 from planner.solver.bounds.dual import Prices, average_prices, dual_value
 from planner.solver.bounds.relaxation import Relaxation, relaxations
 from planner.solver.evaluate import objective_of, rank_loads
@@ -396,8 +396,8 @@ def test_a_bound_is_final_where_more_boxes_prove_no_more() -> None:
     assert finals < 8
 
 
-def test_a_guide_without_pieces_that_have_no_room_takes_what_has_room() -> None:
-    """Where the program mixes half of a long piece with other choices, one of its two guides has no such piece."""
+def test_one_of_two_guides_has_no_piece_without_room() -> None:
+    """Where the program mixes half of a long piece with other choices; the one that promises more comes first."""
     differ = 0
     for seed in range(30):
         priced = random_priced(seed, num_tables=5, fill=0.4)
@@ -406,13 +406,29 @@ def test_a_guide_without_pieces_that_have_no_room_takes_what_has_room() -> None:
         assert box is not None
         assert hint is not None
         room = box.relaxed.room * 1.001
-        for table in np.flatnonzero(hint.option != hint.roomy_option).tolist():
+        for table in np.flatnonzero(hint.option != hint.second_option).tolist():
             taken = (model.choice_table == table) & (box.share() > 1e-6)
             of_families = [
                 taken & (model.family == priced.option_family[option[table]])
-                for option in (hint.option, hint.roomy_option)
+                for option in (hint.option, hint.second_option)
             ]
-            long, roomy = (np.any(np.all(model.big[some] <= room, axis=1)) for some in of_families)
-            assert roomy
-            differ += not long
+            with_room = [bool(np.any(np.all(model.big[some] <= room, axis=1))) for some in of_families]
+            assert any(with_room)
+            differ += not all(with_room)
     assert differ > 0
+
+
+def test_the_guide_that_promises_more_comes_first() -> None:
+    """A table is mixed of a piece of 10 s that costs 1 s on average and of one of 3 s that costs 2; z is in between."""
+    priced = random_priced(0, num_tables=1)
+    (model,) = relaxations(priced)
+    long, short = 0, 1
+    model = replace(
+        model,
+        total=np.where(np.arange(len(model.family))[:, None] == long, 1.0, 2.0) * np.ones_like(model.total),
+        big=np.where(np.arange(len(model.family))[:, None] == long, 10.0, 3.0) * np.ones_like(model.big),
+        world=np.zeros_like(model.world),
+        window=np.zeros_like(model.window),
+    )
+    assert _least(model, np.array([short])) < _least(model, np.array([long]))
+    assert _least(model, np.array([long])) == pytest.approx(float(np.sum(model.weight)) * 10.0)

@@ -58,7 +58,7 @@ def test_every_partitioner_gives_a_verified_plan_with_a_bound(objective: str, na
 
 
 def test_a_plan_within_the_gap_is_optimal() -> None:
-    result = solve(small_problem(), limits=SolveLimits(time_limit_seconds=2.0, relative_gap=0.3))
+    result = solve(small_problem(), limits=replace(LONG, relative_gap=0.3))
     assert result.reason == "OPTIMAL"
     assert result.limit is None
 

@@ -68,7 +68,7 @@ def widest_crowded(model: Relaxation, share: Floats, left: Floats, rooms: Floats
 def broken_rows(model: Relaxation, share: Floats, rooms: Floats, known: Sequence[PackingRow]) -> list[PackingRow]:
     """Return rows that a solution breaks, for rooms of phases, (Q,), infinite where there is no limit."""
     has = {(row.phase, row.room_seconds, row.parts, row.least_seconds) for row in known}
-    found = []
+    found: list[tuple[int, float, int, float]] = []
     for phase in np.flatnonzero(np.isfinite(rooms)).tolist():
         room = float(rooms[phase])
         seconds, copies = _pieces(model, share, phase)
@@ -76,8 +76,8 @@ def broken_rows(model: Relaxation, share: Floats, rooms: Floats, known: Sequence
         excess = sizes(seconds, np.full(len(parts), room), parts, least) @ copies - _num_ranks(model)
         for worst in np.argsort(-excess, kind="stable")[:_MOST_ROWS].tolist():
             if excess[worst] > _BROKEN and (phase, room, int(parts[worst]), float(least[worst])) not in has:
-                found.append(_row(model, phase, room, int(parts[worst]), float(least[worst])))
-    return [row for row in found if share @ row.taken > _num_ranks(model) + _BROKEN]
+                found.append((phase, room, int(parts[worst]), float(least[worst])))
+    return [row for row in _rows(model, found) if share @ row.taken > _num_ranks(model) + _BROKEN]
 
 
 def with_rows(model: Relaxation, rows: Sequence[PackingRow]) -> Relaxation:
@@ -109,13 +109,21 @@ def _ways(least: Floats) -> tuple[Ints, Floats]:
     return np.append(parts, np.zeros(len(least), dtype=np.int64)), np.append(np.zeros(len(parts)), least)
 
 
-def _row(model: Relaxation, phase: int, room_seconds: float, parts: int, least_seconds: float) -> PackingRow:
+def _rows(model: Relaxation, found: Sequence[tuple[int, float, int, float]]) -> list[PackingRow]:
+    """Return rows of phases, rooms, parts and least pieces; all at once, since choices are gone through only once."""
+    if not found:
+        return []
     pieces = model.of_pieces
     assert pieces is not None
-    way = np.array([room_seconds]), np.array([parts]), np.array([least_seconds])
-    of_shapes = sizes(pieces.seconds[:, phase], *way)[0] * pieces.shape_ranks
-    taken = np.maximum(pieces.choices.in_all(of_shapes[:, None])[:, 0], 0.0)
-    return PackingRow(phase=phase, room_seconds=room_seconds, parts=parts, least_seconds=least_seconds, taken=taken)
+    of_shapes = [
+        sizes(pieces.seconds[:, phase], np.array([room]), np.array([parts]), np.array([least]))[0]
+        for phase, room, parts, least in found
+    ]
+    taken = pieces.choices.in_all(np.stack(of_shapes, axis=1) * pieces.shape_ranks[:, None])
+    return [
+        PackingRow(phase=phase, room_seconds=room, parts=parts, least_seconds=least, taken=np.maximum(of_row, 0.0))
+        for (phase, room, parts, least), of_row in zip(found, taken.T, strict=True)
+    ]
 
 
 def _widest(model: Relaxation, share: Floats, phase: int, above: float, below: float) -> float:

@@ -129,8 +129,8 @@ def _rows(model: Relaxation, found: Sequence[tuple[int, float, int, float]]) -> 
 def _widest(model: Relaxation, share: Floats, phase: int, above: float, below: float) -> float:
     """Return the widest room of a phase in which a solution breaks a row; 0 for none between two limits.
 
-    Sizes change where a number of parts is that of a piece, and where the least piece fits once more, beside a larger
-    one or not.
+    Sizes change where a number of parts is that of a piece, and where the least piece fits once more, with a larger
+    piece or without one.
     """
     seconds, copies = _pieces(model, share, phase)
     longest, times = seconds[:_MOST_PIECES], np.arange(1, _MOST_PARTS + 1)

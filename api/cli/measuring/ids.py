@@ -26,16 +26,16 @@ def draw_batches(table: TableDesign, num_samples: int, count: int, device: str) 
     for _ in range(count):
         lengths = torch.poisson(mean, generator=generator).long()
         lengths[0] += int(lengths.sum()) == 0  # a launch without a single id is none
-        batches.append(Batch(lengths, _zipf(table, int(lengths.sum()), generator, device)))
+        ids = draw_ids(table.rows, table.alpha, int(lengths.sum()), generator, device)
+        batches.append(Batch(lengths, ids))
     return batches
 
 
-def _zipf(table: TableDesign, count: int, generator: Any, device: str) -> Any:
+def draw_ids(rows: int, alpha: float, count: int, generator: Any, device: str) -> Any:
     """Draw ids by inverting the integral of x ** -alpha over [1, rows + 1), hottest row first, then scatter the rows.
 
     The scatter is a multiplication modulo the number of rows by a number without common factor.
     """
-    rows, alpha = table.rows, table.alpha
     share = torch.rand(count, generator=generator, device=device, dtype=torch.float64)
     if abs(alpha - 1) < 1e-9:
         place = torch.exp(share * math.log(rows + 1)) - 1

@@ -17,10 +17,12 @@ from api.cli.measuring.rows import Row
 from api.cli.measuring.stopwatch import Stopwatch, median_and_spread, rounded
 
 _WARM_UPS = 2
-_VISITS = 8
-_LEAST_LAPS, _MOST_LAPS = 2, 24  # of a visit
+#: An accelerator keeps its pace: fewer repeats leave time for more launches.
+_VISITS = {"cpu": 8, "cuda": 2}
+_LEAST_LAPS = 2  # of a visit
+_MOST_LAPS = {"cpu": 24, "cuda": 8}
 #: Of the laps of one visit, unless the fewest take longer.
-_SECONDS_OF_VISIT = 0.08
+_SECONDS_OF_VISIT = {"cpu": 0.08, "cuda": 0.02}
 #: Batches that take turns, so that no lap finds the rows of the lap before.
 _BATCHES = 3
 
@@ -37,7 +39,7 @@ def measure_lookups(
     for launch in launches:
         timed.append(_Timed(launch, implementation, device, watch))
         went_on()
-    for _ in range(_VISITS):
+    for _ in range(_VISITS[_kind(device)]):
         for one in timed:
             one.visit()
             went_on()
@@ -49,6 +51,7 @@ class _Timed:
 
     def __init__(self, launch: LookupLaunch, implementation: Implementation, device: str, watch: Stopwatch) -> None:
         self._launch, self._watch = launch, watch
+        self._seconds_of_visit, self._most_laps = _SECONDS_OF_VISIT[_kind(device)], _MOST_LAPS[_kind(device)]
         self._batches = [draw_batches(table, launch.batch, _BATCHES, device) for table in launch.tables]
         self._inputs = [_input([batches[turn] for batches in self._batches]) for turn in range(_BATCHES)]
         columns = sum(table.columns for table in launch.tables)
@@ -60,9 +63,9 @@ class _Timed:
 
     def visit(self) -> None:
         forward, backward = self._laps(1)
-        fitting = int(_SECONDS_OF_VISIT / max(forward[0] + backward[0], 1e-6))
+        fitting = int(self._seconds_of_visit / max(forward[0] + backward[0], 1e-6))
         if fitting:  # the first lap after other launches found the caches full of their rows
-            forward, backward = self._laps(min(max(fitting, _LEAST_LAPS), _MOST_LAPS))
+            forward, backward = self._laps(min(max(fitting, _LEAST_LAPS), self._most_laps))
         self._forward += forward
         self._backward += backward
 
@@ -115,6 +118,10 @@ class _Timed:
             | reuse_columns(batches)
             for table, batches in zip(launch.tables, self._batches, strict=True)
         ]
+
+
+def _kind(device: str) -> str:
+    return device.partition(":")[0]
 
 
 def _input(batches: list[Batch]) -> tuple[Any, Any]:

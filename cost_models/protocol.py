@@ -43,6 +43,8 @@ class ShardWork:
     table_columns: Ints  # columns of the whole table
     shard_rows: Ints  # rows of this shard (row cuts: the full block)
     shard_columns: Ints  # columns of this shard
+    #: columns of the widest shard of its launch, taken as cut like this one: kernels run as wide as that
+    launch_columns: Floats
     #: ranks that share the rows of this shard's column range, by its scheme: 1, the ranks of
     #: a host, or all ranks
     row_shards: Ints

@@ -51,7 +51,7 @@ from cost_models.analytic.sizes import (
     output_rows,
     stored_row_bytes,
 )
-from cost_models.analytic.table_memory import TableMemory
+from cost_models.analytic.table_memory import TableMemory, Updated
 from cost_models.analytic.tally import Tally
 from cost_models.analytic.tiers import Sought, add_tiers, is_cached
 from cost_models.arrays import Bools, Floats
@@ -65,6 +65,8 @@ from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
 SORT_POSITION_BYTES = 4.0  # int32 beside each sort key
 SORT_BITS_PER_PASS = 8
+#: fp32 of a first and a second moment (Adam and LAMB), the second of them per weight or per row.
+MOMENTS_BYTES = 8.0
 
 
 class RooflineModel:
@@ -126,21 +128,20 @@ class _Compute:
             distinct_rows(work) * self._device_share(work.hot_distinct_share),
             work.shard_rows * self._device_share(work.hot_row_share),
             stored_row_bytes(work),
-            memory.forward_lookup_seconds(work.lookups),
         )
-        return moved / memory.rate.value + rows
+        return memory.output_seconds(moved / memory.rate.value + rows, output_rows(work), work.is_pooled)
 
     def backward_seconds(self) -> Floats:
         """Gradient rows read, ids sorted, distinct rows updated or a dense gradient applied."""
         work, memory = self.work, self.memory
         gradients = np.minimum(output_rows(work), work.lookups)
         gradient_bytes = work.shard_columns * self._output_element_bytes()
-        gathered = memory.gather_seconds(work.lookups, gradients, gradients, gradient_bytes)
+        gathered = memory.gradient_seconds(work.lookups, gradients, gradient_bytes)
         sorted_bytes = work.lookups * (id_bytes(work.is_weighted) + self._sort_bytes())
         searched = memory.backward_lookup_seconds(work.lookups, np.where(is_cached(work), work.lookups, 0.0))
         distinct = distinct_rows(work)
         is_dense = work.kernel == Kernel.DENSE
-        fused = memory.update_seconds(distinct, self._fused_update_bytes())
+        fused = memory.update_seconds(distinct, self._updated())
         update = np.where(is_dense, self._dense_update_bytes(distinct) / memory.rate.value, fused)
         return gathered + sorted_bytes / memory.rate.value + searched + update
 
@@ -149,14 +150,21 @@ class _Compute:
         cached = np.where(is_cached(self.work), self.work.lookups, 0.0)
         return self.memory.cache_seconds(cached, self._sort_bytes())
 
-    def _fused_update_bytes(self) -> Floats:
-        """Weights and optimizer state of a distinct row in the device's memory."""
+    def _updated(self) -> Updated:
+        """What a fused update reads and writes of a distinct row in the device's memory."""
         work, memory = self.work, self.memory
         on_device = self._device_share(work.hot_distinct_share)
         with_state = np.where(work.kernel == Kernel.FUSED_UVM_CACHING, 0.0, on_device)
         element_state = with_state * memory.whole_bytes(work.shard_columns * work.optimizer_element_bytes)
         row = on_device * memory.whole_bytes(stored_row_bytes(work))
-        return row + element_state + memory.whole_bytes(work.optimizer_row_bytes)
+        return Updated(
+            row_bytes=row + element_state + memory.whole_bytes(work.optimizer_row_bytes),
+            columns=work.launch_columns,
+            has_row_state=work.optimizer_row_bytes > 0,
+            has_moments=(element_state > 0)
+            & (work.optimizer_element_bytes + work.optimizer_row_bytes >= MOMENTS_BYTES),
+            on_device=on_device,
+        )
 
     def _dense_update_bytes(self, distinct: Floats) -> Floats:
         """Gradient rows written, then one optimizer pass over the whole table."""

@@ -88,17 +88,17 @@ class ServingModel:
         memory = kernel_memory(hardware)
         link, back = host_links(hardware, needed_for="ids and rows between a host and its cards")
         ids = work.lookups * id_bytes(work.is_weighted)
-        elements = output_rows(work) * work.shard_columns
+        outputs = output_rows(work)
+        elements = outputs * work.shard_columns
         gathered = memory.gather_seconds(
             work.lookups,
             distinct_rows(work),
             work.shard_rows.astype(np.float64),
             stored_row_bytes(work),
-            memory.forward_lookup_seconds(work.lookups),
         )
         gathered = np.where(work.kernel == Kernel.FUSED_UVM, 0.0, gathered)
         moved = ids + tag_bytes(work) + elements * element_bytes(work.output_element_bytes)
-        forward = moved / memory.rate.value + gathered
+        forward = memory.output_seconds(moved / memory.rate.value + gathered, outputs, work.is_pooled)
         returned = elements * element_bytes(work.forward_comm_element_bytes)
         tally.add(Phase.INPUT_COMM, ids / link.value, link.evidence)
         tally.add(Phase.FORWARD_COMPUTE, forward, memory.forward_evidence)

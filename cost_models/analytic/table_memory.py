@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.arrays import Floats
+from cost_models.arrays import Bools, Floats
 from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.vocabulary import Evidence
 
@@ -29,6 +29,17 @@ def scm_block_bytes(hardware: Hardware) -> float:
     """Return what storage-class memory moves at least: its blocks, where known, and never less than a cache line."""
     block = hardware.numbers["scm_block_bytes"].value if hardware.has("scm_block_bytes") else 0.0
     return max(block, float(CACHE_LINE_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updated:
+    """What is updated of a distinct row of each shard; all arrays (num_shards,)."""
+
+    row_bytes: Floats  # weights and state in the device's memory, in whole transactions
+    columns: Floats  # of the widest row of the launch
+    has_row_state: Bools
+    has_moments: Bools  # of first and second order, in the device's memory
+    on_device: Floats  # share of the rows in the device's memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,28 +71,28 @@ class TableMemory:
         """Bytes of the whole transactions that rows or states of so many bytes take."""
         return cache_lines(some_bytes, SECTOR_BYTES if self.is_accelerator else CACHE_LINE_BYTES)
 
-    def gather_seconds(
-        self, lookups: Floats, distinct: Floats, rows: Floats, row_bytes: Floats, least_seconds: Floats | float = 0.0
-    ) -> Floats:
-        """Seconds of reading a row for every lookup, of ``distinct`` rows among ``rows``.
-
-        ``least_seconds`` is what a kernel takes for its lookups, however narrow rows are, while it reads repeated rows.
-        """
-        del distinct, rows, least_seconds  # nothing is known of repeats
+    def gather_seconds(self, lookups: Floats, distinct: Floats, rows: Floats, row_bytes: Floats) -> Floats:
+        """Seconds of reading a row for every lookup, of ``distinct`` rows among ``rows``."""
+        del distinct, rows  # nothing is known of repeats
         return lookups * self.whole_bytes(row_bytes) / self.rate.value
 
-    def forward_lookup_seconds(self, lookups: Floats) -> Floats:
-        """Seconds that a forward kernel takes at least for rows that repeat."""
-        return np.zeros_like(lookups)
+    def output_seconds(self, moving: Floats, outputs: Floats, is_pooled: Bools) -> Floats:
+        """Seconds of a forward kernel that moves bytes for ``moving`` seconds and writes ``outputs`` rows."""
+        del outputs, is_pooled
+        return moving
+
+    def gradient_seconds(self, lookups: Floats, gradients: Floats, row_bytes: Floats) -> Floats:
+        """Seconds of reading a gradient row for every lookup, ``gradients`` distinct ones."""
+        return self.gather_seconds(lookups, gradients, gradients, row_bytes)
 
     def backward_lookup_seconds(self, lookups: Floats, cached_lookups: Floats) -> Floats:
         """Seconds of backward kernels beyond the bytes that they move."""
         del cached_lookups
         return np.zeros_like(lookups)
 
-    def update_seconds(self, distinct: Floats, row_bytes: Floats) -> Floats:
-        """Seconds of reading and writing so many bytes of every distinct row."""
-        return 2 * distinct * row_bytes / self.rate.value
+    def update_seconds(self, distinct: Floats, updated: Updated) -> Floats:
+        """Seconds of reading and writing every distinct row with its state."""
+        return 2 * distinct * updated.row_bytes / self.rate.value
 
     def cache_seconds(self, cached_lookups: Floats, sort_bytes: Floats) -> Floats:
         """Seconds of finding ids in a cache: a set of tags for every id, and a sort to find the distinct ones."""

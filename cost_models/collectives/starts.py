@@ -55,6 +55,10 @@ STAGGERED: Mapping[Phase, int] = MappingProxyType({Phase.INPUT_COMM: 2})
 #: Phases in which a kind that sends no rows launches kernels.
 _LOCAL_PHASES = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
 LAUNCH_SECONDS = "kernel_launch_seconds"
+#: Numbers that hold the starts of all kernels of a phase, by measurement: small kernels take longer than their launch.
+STARTS_OF_LOOKUPS: Mapping[Phase, str] = MappingProxyType(
+    {Phase.FORWARD_COMPUTE: "forward_start_seconds", Phase.BACKWARD_COMPUTE: "backward_start_seconds"}
+)
 
 
 class Kind(NamedTuple):
@@ -89,8 +93,8 @@ NO_START = Start(seconds=0.0, evidence=Evidence.MEASURED)
 class StartPrices(Protocol):
     """What starts take under a cost model."""
 
-    def launch(self, phase: Phase, hardware: Hardware) -> Start:
-        """Return what the launch of a kernel takes in a phase."""
+    def launches(self, phase: Phase, number: int, hardware: Hardware) -> Start:
+        """Return what the launches of a phase's kernels take, so many of them."""
         ...
 
     def start(self, collective: Collective, network: Network) -> Start:
@@ -99,6 +103,10 @@ class StartPrices(Protocol):
 
     def is_priced_once(self, collective: Collective, network: Network) -> bool:
         """Return whether the model's seconds of whole ranks hold one start of this collective already."""
+        ...
+
+    def is_launch_priced_once(self, phase: Phase, hardware: Hardware) -> bool:
+        """Return whether they hold the launches of one kind in a phase of lookups."""
         ...
 
 
@@ -115,12 +123,16 @@ class PricesStarts(Protocol):
 class AnalyticStarts:
     """Starts as the hardware profile has them; what it lacks is left out, since no number supports it."""
 
-    def launch(self, phase: Phase, hardware: Hardware) -> Start:
-        """Return ``kernel_launch_seconds`` of the profile."""
-        if not hardware.has(LAUNCH_SECONDS):
+    def launches(self, phase: Phase, number: int, hardware: Hardware) -> Start:
+        """Return what the profile has for all kernels of the phase, or ``kernel_launch_seconds`` for each."""
+        of_all = STARTS_OF_LOOKUPS.get(phase)
+        if of_all is not None and hardware.has(of_all):
+            found, number = hardware.quantity(of_all, needed_for="the kernels of lookups"), 1
+        elif hardware.has(LAUNCH_SECONDS):
+            found = hardware.quantity(LAUNCH_SECONDS, needed_for="the launch of a kernel")
+        else:
             return NO_START
-        found = hardware.quantity(LAUNCH_SECONDS, needed_for="the launch of a kernel")
-        return Start(seconds=found.value, evidence=found.evidence)
+        return Start(seconds=number * found.value, evidence=found.evidence)
 
     def start(self, collective: Collective, network: Network) -> Start:
         """Return the profile's start."""
@@ -129,6 +141,10 @@ class AnalyticStarts:
 
     def is_priced_once(self, collective: Collective, network: Network) -> bool:
         """Analytic seconds are those of bytes alone."""
+        return False
+
+    def is_launch_priced_once(self, phase: Phase, hardware: Hardware) -> bool:
+        """Analytic seconds of lookups hold no start."""
         return False
 
 
@@ -149,10 +165,10 @@ def kind_starts(kinds: Sequence[Kind], prices: StartPrices, network: Network) ->
     seconds = np.zeros((len(kinds), NUM_PHASES))
     evidence = np.full((len(kinds), NUM_PHASES), Evidence.MEASURED, dtype=np.int8)
     for row, kind in enumerate(kinds):
-        parts = [(one.phase, prices.start(one, network), 1) for one in collectives_of(kind, network)]
-        parts += [(phase, prices.launch(phase, network.hardware), number) for phase, number in launches_of(kind)]
-        for phase, start, number in parts:
-            seconds[row, phase] += number * start.seconds
+        parts = [(one.phase, prices.start(one, network)) for one in collectives_of(kind, network)]
+        parts += [(phase, prices.launches(phase, number, network.hardware)) for phase, number in launches_of(kind)]
+        for phase, start in parts:
+            seconds[row, phase] += start.seconds
             if start.seconds > 0:
                 evidence[row, phase] = max(evidence[row, phase], start.evidence)
     return KindStarts(seconds=seconds, evidence=evidence)
@@ -161,13 +177,18 @@ def kind_starts(kinds: Sequence[Kind], prices: StartPrices, network: Network) ->
 def starts_in_ranks(kinds: Sequence[Kind], prices: StartPrices, network: Network) -> Floats:
     """Return the starts that the seconds of whole ranks hold already where a plan uses ``kinds``, (NUM_PHASES,).
 
-    Kinds that start the same collective are one collective there.
+    Kinds that start the same collective are one collective there, and all lookups one launch. Replicas are looked up
+    by other kernels than models are fitted to.
     """
     used = dict.fromkeys(one for kind in kinds for one in collectives_of(kind, network))
     seconds = np.zeros(NUM_PHASES)
     for one in used:
         if prices.is_priced_once(one, network):
             seconds[one.phase] += prices.start(one, network).seconds
+    if any(not kind.scheme.is_replicated for kind in kinds):
+        for phase in STARTS_OF_LOOKUPS:
+            if prices.is_launch_priced_once(phase, network.hardware):
+                seconds[phase] += prices.launches(phase, LAUNCHES[phase], network.hardware).seconds
     return seconds
 
 

@@ -46,8 +46,15 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         ),
         "l2_bytes_per_second": ProfileField(_RATE, "rate at which a GPU's kernels read rows again that its L2 holds"),
         "lookup_seconds": ProfileField(
-            _SECONDS, "what a GPU's forward kernel takes for every lookup, however narrow the row is"
+            _SECONDS, "what a GPU's forward kernel takes at least for a lookup whose row comes from the memory"
         ),
+        "repeated_lookup_seconds": ProfileField(
+            _SECONDS, "what a GPU's forward kernel takes at least for a lookup whose row a cache holds"
+        ),
+        "sequence_lookup_seconds": ProfileField(
+            _SECONDS, "what a GPU's forward kernel of sequences takes at least for every row that it writes"
+        ),
+        "bag_seconds": ProfileField(_SECONDS, "what a GPU's forward kernel takes for every bag besides"),
         "index_lookup_seconds": ProfileField(
             _SECONDS, "checking and permuting an id after the exchange of ids, before a GPU's forward kernel"
         ),
@@ -57,17 +64,32 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         "backward_lookup_seconds": ProfileField(
             _SECONDS, "what a GPU's backward kernels take for every lookup beside the sort and the gradient row"
         ),
+        "gradient_row_seconds": ProfileField(
+            _SECONDS, "least time that a GPU's backward kernels take for a gradient row that they read first"
+        ),
         "update_bytes_per_second": ProfileField(
             _RATE, "rate at which a GPU's backward kernels read and write distinct rows with their optimizer state"
         ),
         "update_row_seconds": ProfileField(
             _SECONDS, "least time that a GPU's backward kernels take for a distinct row, however narrow it is"
         ),
+        "update_column_seconds": ProfileField(
+            _SECONDS, "the same for each column of a row with row-wise state; half as long beyond 128 columns"
+        ),
+        "moment_row_seconds": ProfileField(
+            _SECONDS, "the same for a row with two moments (Adam, LAMB), in place of the least time of others"
+        ),
         "cache_lookup_seconds": ProfileField(
             _SECONDS, "finding an id in a cache in a GPU's memory, with the changes to what the cache knows of its rows"
         ),
         "kernel_launch_seconds": ProfileField(
             _SECONDS, "start of a kernel, of a small one all of its time; a fact that no price of a shard contains"
+        ),
+        "forward_start_seconds": ProfileField(
+            _SECONDS, "start of all kernels of a forward lookup, in place of their launches"
+        ),
+        "backward_start_seconds": ProfileField(
+            _SECONDS, "start of all kernels of a backward pass of some thousand ids, in place of their launches"
         ),
         "ddr_bytes": ProfileField(_BYTES, "host memory, one rank's share"),
         "ddr_bytes_per_second": ProfileField(

@@ -21,6 +21,7 @@ class TableColumns:
 
     rows: Ints
     columns: Ints
+    widest_columns: Ints  # of the tables that the same kernels look up
     data_type: Codes  # positions in DATA_TYPES
     optimizer_element_bytes: Floats
     optimizer_row_bytes: Floats
@@ -71,6 +72,7 @@ def table_columns(problem: Problem) -> TableColumns:
     return TableColumns(
         rows=np.array(rows, dtype=np.int64),
         columns=columns,
+        widest_columns=_widest_columns(problem),
         data_type=np.array([data_type_code(t.data_type.name) for t in tables], dtype=np.int8),
         optimizer_element_bytes=floats([t.optimizer.element_bytes for t in tables]),
         optimizer_row_bytes=floats([t.optimizer.row_bytes for t in tables]),
@@ -88,6 +90,18 @@ def table_columns(problem: Problem) -> TableColumns:
         hot_rows=HotRowCurves(accesses=accesses, num_rows=rows, num_lookups=ids[:, 0]),
         modified=modified,
     )
+
+
+def _widest_columns(problem: Problem) -> Ints:
+    """Columns of the widest table of each table's group: one module, pooling and type, which one launch looks up.
+
+    Reference: TorchRec 1.8.0 ``distributed/embedding_sharding.py``, ``group_tables``.
+    """
+    groups = [(table.module_path, table.is_pooled, table.data_type.name) for table in problem.tables]
+    widest: dict[tuple[str, bool, str], int] = {}
+    for group, table in zip(groups, problem.tables, strict=True):
+        widest[group] = max(widest.get(group, 0), table.embedding_dim)
+    return np.array([widest[group] for group in groups], dtype=np.int64)
 
 
 def data_type_code(name: str) -> int:

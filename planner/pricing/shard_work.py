@@ -82,6 +82,7 @@ def build_work(
         table_columns=columns.columns[table],
         shard_rows=shard_rows,
         shard_columns=shard_columns,
+        launch_columns=shard_columns * columns.widest_columns[table] / columns.columns[table],
         row_shards=split,
         element_bytes=np.array([one.element_bytes for one in DATA_TYPES.values()], dtype=np.float64)[stored],
         row_alignment_bytes=_row_alignment_bytes(problem, stored),

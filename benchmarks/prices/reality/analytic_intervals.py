@@ -3,10 +3,11 @@
 ``python benchmarks/prices/reality/analytic_intervals.py --data ../shared/measured_gpu`` writes
 ``cost_models/intervals/factors.json``.
 
-Kernels: measured over predicted seconds of launches, by the roofline model on shipped profiles, by what the launch does
-and by its lookups. Links: the same of collectives by a profile's rates without its laws, by size. Numbers: how far
-rates of links lie from what they are rates of, all-to-alls of 64 MiB and more of whole hosts. Evidence does not
-set the number: rates in a domain count as measured, and are off the most.
+Kernels: measured over predicted seconds of launches, public ones and those under ``benchmarks/measured``, by the
+roofline model on shipped profiles, by what the launch does and by its lookups. Links: the same of collectives by a
+profile's rates without its laws, by size. Numbers: how far rates of links lie from what they are rates of, all-to-alls
+of 64 MiB and more of whole hosts. Evidence does not set the number: rates in a domain count as measured, and are off
+the most.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from cost_models.hardware.profiles_loader import load_profile
 from cost_models.intervals.factors import COVERAGE
 
 _WRITTEN = Path(__file__).parents[3] / "cost_models" / "intervals" / "factors.json"
+_MEASURED = Path(__file__).parents[2] / "measured"
 _SIZES = (0.0, 2.0**16, 2.0**20, 2.0**26)
 #: The profile whose rates describe the platform of a set of laws.
 _PROFILES = {
@@ -115,10 +117,10 @@ def document(folder: Path) -> dict[str, object]:
     links = list(by_rates(folder))
     return {
         "coverage": COVERAGE,
-        "source": "benchmarks/prices/reality/analytic_intervals.py over public measurements",
+        "source": "benchmarks/prices/reality/analytic_intervals.py over public measurements and benchmarks/measured",
         "kernels": [
             {"kind": kind, "from_lookups": lookups, **_entry(ratios)}
-            for (kind, lookups), ratios in sorted(kernel_ratios(kernels.rows(folder)).items())
+            for (kind, lookups), ratios in sorted(kernel_ratios(_launches(folder)).items())
         ],
         "links": [
             {"reach": reach, "from_bytes": start, **_entry(one.ratio for one in links if _is_in(one, reach, start))}
@@ -128,6 +130,12 @@ def document(folder: Path) -> dict[str, object]:
         ],
         "numbers": _error(one.ratio for one in links if one.is_of_the_rate),
     }
+
+
+def _launches(folder: Path) -> Iterator[PredictedRow | LeftOutRow]:
+    """Yield the launches of public series and our own."""
+    for one in (folder, *sorted(path for path in _MEASURED.iterdir() if path.is_dir())):
+        yield from kernels.rows(one)
 
 
 def _is_in(one: ByRate, reach: str, start: float) -> bool:

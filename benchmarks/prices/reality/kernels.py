@@ -1,7 +1,8 @@
-"""Embedding kernels that others measured, each predicted by the roofline model on a shipped profile.
+"""Embedding kernels that were measured, each predicted by the roofline model on a shipped profile.
 
-Three kinds of files of a folder are read, known by their columns, whatever they are called, compressed or not:
-benchmarks of whole launches, figures from pull requests, and kernels of traces (``benchmarks/prices/reality/tbe/``).
+Four kinds of files of a folder are read, known by their columns, whatever they are called, compressed or not:
+benchmarks of whole launches, rows of ``shardplan measure``, figures from pull requests, and kernels of traces
+(``benchmarks/prices/reality/tbe/``).
 Rows that no law predicts are left out, each with its reason.
 """
 
@@ -10,9 +11,14 @@ from pathlib import Path
 
 from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
 from benchmarks.prices.reality.tables import tables
-from benchmarks.prices.reality.tbe import figures, launches, traces
+from benchmarks.prices.reality.tbe import figures, launches, measured, traces
 
-_KINDS = ((launches.COLUMNS, launches.found), (figures.COLUMNS, figures.found), (traces.COLUMNS, traces.found))
+_KINDS = (
+    (launches.COLUMNS, launches.found),
+    (measured.COLUMNS, measured.found),
+    (figures.COLUMNS, figures.found),
+    (traces.COLUMNS, traces.found),
+)
 
 
 def rows(folder: Path) -> Iterator[PredictedRow | LeftOutRow]:

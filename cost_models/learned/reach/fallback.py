@@ -38,6 +38,7 @@ def nearest_measured(work: ShardWork, ranges: Mapping[str, Range]) -> ShardWork:
         work,
         kernel=np.full(work.num_shards, Kernel.FUSED, dtype=np.int8),
         shard_columns=columns.astype(np.int64),
+        launch_columns=work.launch_columns * columns / work.shard_columns,
         shard_rows=rows.astype(np.int64),
         lookups=lookups,
         distinct_rows=distinct,

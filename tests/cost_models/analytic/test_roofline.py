@@ -200,9 +200,9 @@ def test_evidence_is_the_weakest_number_of_each_phase() -> None:
     assert priced.evidence[0, Phase.FORWARD_COMM] == Evidence.ESTIMATED
     assert priced.evidence[0, Phase.PREFETCH] == Evidence.MEASURED
     host = RooflineModel().predict(table_shard(Scheme.TABLE_WISE), load_profile("dgx-h100-80g"))
-    # the other way round: the collective was measured with 8 ranks, the gather rate is 0.8 of peak
+    # the L2's size is that of a data sheet, the collective was measured with 8 ranks
     assert host.evidence[0, Phase.FORWARD_COMM] == Evidence.MEASURED
-    assert host.evidence[0, Phase.FORWARD_COMPUTE] == Evidence.ESTIMATED
+    assert host.evidence[0, Phase.FORWARD_COMPUTE] == Evidence.DATASHEET
 
 
 @pytest.mark.parametrize("profile", ["zionex-a100-40g", "zionex-prototype-v100-32g", "dgx-h100-80g"])

@@ -35,7 +35,7 @@ MODEL = LaunchingModel(launch_seconds=3e-7)
 def whole_tables() -> Problem:
     """Tables of which the largest costs as much as all others together; cut into whole tables, for two ranks."""
     tables = [make_table(f"t{i}", rows=10_000, dim=128, pooling_factor=2.0) for i in range(6)]
-    large = make_table("large", rows=10_000, dim=128, pooling_factor=21.1)
+    large = make_table("large", rows=10_000, dim=128, pooling_factor=22.5)
     tables = [replace(table, constraints=WHOLE) for table in (large, *tables)]
     return make_problem(*tables, cluster=make_cluster(1, 2), objective="max_rank_time")
 

@@ -59,6 +59,7 @@ def shard_work(
         "forward_comm_element_bytes": np.nan,
         "backward_comm_element_bytes": np.nan,
     }
+    defaults["launch_columns"] = columns.get("shard_columns", defaults["shard_columns"])
     unknown = columns.keys() - defaults.keys()
     if unknown:
         raise TypeError(f"no such columns: {unknown}")
@@ -165,12 +166,18 @@ def plain_hardware(evidence: Evidence = Evidence.GIVEN) -> Hardware:
 GPU_NUMBERS = {
     "l2_bytes": 1e6,
     "l2_bytes_per_second": 4e12,
-    "lookup_seconds": 1e-11,
+    "lookup_seconds": 3e-11,
+    "repeated_lookup_seconds": 1e-11,
+    "sequence_lookup_seconds": 5e-10,
+    "bag_seconds": 3e-10,
     "backward_lookup_seconds": 2e-11,
+    "gradient_row_seconds": 5e-10,
     "index_lookup_seconds": 4e-11,
     "cache_lookup_seconds": 1e-9,
     "update_bytes_per_second": 5e11,
     "update_row_seconds": 2e-9,
+    "update_column_seconds": 4e-11,
+    "moment_row_seconds": 6e-9,
     "host_link_gather_bytes_per_second": 1.6e10,
     "host_link_update_bytes_per_second": 8e9,
     "host_link_cache_bytes_per_second": 1.8e10,

@@ -97,20 +97,45 @@ class Machine:
         """Return a number of GPUs, 0 of other hardware."""
         return self.numbers.get(name, otherwise) if self.is_gpu else 0.0
 
-    def gather_seconds(
-        self, lookups: float, distinct: float, rows: float, row_bytes: float, least: float = 0.0
-    ) -> float:
+    def reads(self, lookups: float, distinct: float, rows: float, row_bytes: float) -> float:
+        """q of the page."""
+        alike = lookups
+        if distinct < rows:
+            alike = min(lookups, -rows * math.log(1 - distinct / rows))
+        held = min(1.0, self.of_gpu("l2_bytes", 40e6) / max(rows * self.whole(row_bytes), 1.0))
+        return min(lookups, max(distinct, alike * (1 - held)))
+
+    def gather_seconds(self, lookups: float, distinct: float, rows: float, row_bytes: float) -> float:
         """Q of the page."""
         x = self.whole(row_bytes)
         if not self.is_gpu:
             return lookups * x / self.memory_rate
-        alike = lookups
-        if distinct < rows:
-            alike = min(lookups, -rows * math.log(1 - distinct / rows))
-        held = min(1.0, self.of_gpu("l2_bytes", 40e6) / max(rows * x, 1.0))
-        read = min(lookups, max(distinct, alike * (1 - held)))
-        cached = self.of_gpu("l2_bytes_per_second", 1.7 * self.memory_rate)
-        return read / self.memory_rate * x + max(least, (lookups - read) / cached * x)
+        read = self.reads(lookups, distinct, rows, row_bytes)
+        repeats = lookups - read
+        in_l1 = repeats * min(1.0, 200e3 / max(rows * x, 1.0))
+        own = read * self.of_gpu("lookup_seconds", 39.5e-12 * self.by_root) + repeats * self.of_gpu(
+            "repeated_lookup_seconds", 13e-12
+        )
+        return max(read * x / self.memory_rate, (lookups - in_l1 + in_l1 / 3) * x / self.cache_rate, own)
+
+    def gradient_seconds(self, lookups: float, gradients: float, row_bytes: float) -> float:
+        """Q' of the page."""
+        x = self.whole(row_bytes)
+        if not self.is_gpu:
+            return lookups * x / self.memory_rate
+        read = self.reads(lookups, gradients, gradients, row_bytes)
+        first = max(read * x / self.memory_rate, gradients * self.of_gpu("gradient_row_seconds", 134e-12))
+        return first + (lookups - read) * x / self.cache_rate
+
+    @property
+    def by_root(self) -> float:
+        """What times of rows of the memory are of an H100's."""
+        return math.sqrt(2.57e12 / self.memory_rate)
+
+    @property
+    def cache_rate(self) -> float:
+        """A' of the page."""
+        return self.of_gpu("l2_bytes_per_second", 2.87 * self.memory_rate)
 
     def host_reads(self, lookups: float, distinct: float) -> float:
         """n'' of the page, of lookups of cold rows."""

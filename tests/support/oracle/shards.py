@@ -165,6 +165,7 @@ class Shard:
     tier: str
     stored_rows: int  # that it really holds
     columns: int
+    launch_columns: float  # d' of the page
     own_lookups: float  # of its own rows, where n is of the heaviest block
     is_hot_part: bool  # the hot rows of a table split by heat, of which the cold part stands for both
     hot_rows: int  # of the table
@@ -251,6 +252,7 @@ def _shard(
         tier=one["tier"],
         stored_rows=stored,
         columns=one["num_columns"],
+        launch_columns=one["num_columns"] * _widest(job, table) / table.num_columns,
         own_lookups=_own_lookups(job, table, one, k, in_step, n),
         is_hot_part=is_hot,
         hot_rows=hot_rows,
@@ -271,6 +273,17 @@ def _shard(
         hot_lookups=counts.hot_lookups,
         hot_distinct=counts.hot_distinct,
     )
+
+
+def _widest(job: Job, table: Table) -> int:
+    """Return the columns of the widest table that the same kernels look up."""
+    tables = [Table.of(0, one) for one in job.model["tables"]]
+    alike = [
+        one.num_columns
+        for one in tables
+        if (one.module_path, one.is_pooled, one.data_type) == (table.module_path, table.is_pooled, table.data_type)
+    ]
+    return max(alike)
 
 
 def _own_lookups(job: Job, table: Table, one: dict[str, Any], k: int, in_step: float, n: float) -> float:

@@ -18,7 +18,7 @@ from benchmarks.prices.reality.tbe.launch import (
     MOST_TABLES,
     STATE_BYTES,
     Table,
-    launch_seconds,
+    kernel_seconds,
     profile_of,
 )
 from benchmarks.prices.reality.tbe.power_law import uniform, zipf_bags
@@ -89,7 +89,7 @@ def _prediction(path: Path, parts: Sequence[Numbered], direction: str) -> Found:
         reason = "no configuration of production tables in the folder"
         return LeftOutRow(file=path.name, line=line, reason=reason)
     profile = profile_of(row["gpu"]) or ""
-    seconds = launch_seconds(profile, tables)[0 if direction == "forward" else 1]
+    seconds = kernel_seconds(profile, tables)[0 if direction == "forward" else 1]
     lookups = sum(table.lookups for table in tables)
     columns = sum(table.columns * table.lookups for table in tables) / lookups
     return predicted(

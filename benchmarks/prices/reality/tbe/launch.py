@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.analytic.roofline import RooflineModel
+from cost_models.collectives.starts import LAUNCHES, AnalyticStarts
 from cost_models.hardware.hardware import Hardware
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.hardware.profiles_loader import load_profile
@@ -65,14 +66,25 @@ def profile_of(gpu: str) -> str | None:
     return next((profile for words, profile in PROFILES if words in gpu), None)
 
 
-def launch_seconds(profile: str, tables: Sequence[Table]) -> tuple[float, float]:
-    """Return the seconds of a launch, with what has to happen before it, forward and backward.
+def kernel_seconds(profile: str, tables: Sequence[Table]) -> tuple[float, float]:
+    """Return the seconds of the kernels of a launch, with what has to happen before it, forward and backward.
 
-    The GPU is alone on its host, and so has all of the host's memory.
+    Starts of kernels are left out. The GPU is alone on its host, and so has all of the host's memory.
     """
     seconds = RooflineModel().predict(_work(tables), _alone(load_profile(profile))).seconds.sum(axis=0)
     forward = seconds[Phase.PREFETCH] + seconds[Phase.FORWARD_COMPUTE]
     return float(forward), float(seconds[Phase.BACKWARD_COMPUTE])
+
+
+def launch_seconds(profile: str, tables: Sequence[Table]) -> tuple[float, float]:
+    """Return the same with the starts of all kernels of the forward and of the backward pass."""
+    hardware = load_profile(profile)
+    forward, backward = kernel_seconds(profile, tables)
+    starts = AnalyticStarts()
+    return (
+        forward + starts.launches(Phase.FORWARD_COMPUTE, LAUNCHES[Phase.FORWARD_COMPUTE], hardware).seconds,
+        backward + starts.launches(Phase.BACKWARD_COMPUTE, LAUNCHES[Phase.BACKWARD_COMPUTE], hardware).seconds,
+    )
 
 
 def _alone(hardware: Hardware) -> Hardware:
@@ -106,6 +118,7 @@ def _work(tables: Sequence[Table]) -> ShardWork:
         table_columns=columns,
         shard_rows=rows,
         shard_columns=columns,
+        launch_columns=np.full(count, max(table.columns for table in tables), dtype=np.float64),
         row_shards=np.ones(count, dtype=np.int64),
         element_bytes=floats([table.element_bytes for table in tables]),
         row_overhead_bytes=np.zeros(count),

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.prices.reality.cells import UNREADABLE, count, number, time
-from benchmarks.prices.reality.tbe.launch import MOST_COLUMNS, MOST_TABLES, Table, launch_seconds, profile_of
+from benchmarks.prices.reality.tbe.launch import MOST_COLUMNS, MOST_TABLES, Table, kernel_seconds, profile_of
 from benchmarks.prices.reality.tbe.predicted import Found, Numbered, Row, left_out, predicted
 
 COLUMNS = frozenset({"trace", "class", "dur_us", "tbe_indices", "tbe_offsets", "tbe_weight_elems", "payload_bytes"})
@@ -73,7 +73,7 @@ def _step(
             lookups=number(row, "tbe_indices"),
             subject=f"forward launch of {len(alike)} tables in {row['trace']}, {row['step']}",
             measured_seconds=time(row, "dur_us") / 1e6,
-            predicted_seconds=launch_seconds(profile, alike)[0],
+            predicted_seconds=kernel_seconds(profile, alike)[0],
         )
     if any(row["class"] == "tbe_backward" for _, row in backward):
         line, row = backward[0]
@@ -88,7 +88,7 @@ def _step(
             lookups=lookups,
             subject=f"backward pass of {len(tables)} tables in {row['trace']}, {row['step']}",
             measured_seconds=sum(time(row, "dur_us") for _, row in backward) / 1e6,
-            predicted_seconds=launch_seconds(profile, tables)[1],
+            predicted_seconds=kernel_seconds(profile, tables)[1],
         )
         yield from left_out(path, backward[1:], "counted with the other kernels of the backward pass")
     else:

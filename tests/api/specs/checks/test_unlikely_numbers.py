@@ -16,7 +16,7 @@ def warned(profile: str = "dgx-h100-80g", **numbers: float) -> list[Issue]:
     ("name", "value", "usual", "unit"),
     [
         ("hbm_bytes", 80e12, "8e+10", "bytes"),
-        ("hbm_bytes_per_second", 3.35e6, "2.68e+12", "bytes per second"),
+        ("hbm_bytes_per_second", 3.35e6, "2.57e+12", "bytes per second"),
         ("ddr_bytes", 2e16, "", "bytes"),
         ("intra_host_latency_seconds", 10.6, "1.06e-05", "seconds"),
     ],

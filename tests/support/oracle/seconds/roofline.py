@@ -17,13 +17,13 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
     if is_uvm:
         a, b, part = shard.hot_lookups, shard.hot_distinct, shard.hot_rows / shard.table.num_rows
     forward = (shard.n * w + shard.o * d * f) / rate
-    least = shard.n * machine.of_gpu("lookup_seconds", 41.5e-12)
-    forward += machine.gather_seconds(a * shard.n, b * shard.u, part * shard.rows, shard.r, least)
+    forward += machine.gather_seconds(a * shard.n, b * shard.u, part * shard.rows, shard.r)
     if shard.hot_rows:
         forward += shard.n * machine.whole(4) / rate
+    forward = _with_outputs(machine, shard, forward)
     gradients = min(shard.o, shard.n)
-    backward = shard.n * (w + sort) / rate + machine.gather_seconds(shard.n, gradients, gradients, d * f)
-    backward += shard.n * machine.of_gpu("backward_lookup_seconds", 510 / rate)
+    backward = shard.n * (w + sort) / rate + machine.gradient_seconds(shard.n, gradients, d * f)
+    backward += shard.n * machine.of_gpu("backward_lookup_seconds", 94e-12)
     if is_cached and machine.is_gpu:
         backward += shard.n * 256 / rate
     if shard.kernel == "dense":
@@ -32,11 +32,17 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
     else:
         with_state = 0.0 if shard.kernel == "fused_uvm_caching" else b
         moved = b * machine.whole(shard.r) + with_state * machine.whole(d * shard.s) + machine.whole(shard.t)
-        pace = machine.of_gpu("update_bytes_per_second", 0.7 * rate) or rate
-        backward += shard.u * max(machine.of_gpu("update_row_seconds", 0.0), 2 * moved / pace)
+        pace = machine.of_gpu("update_bytes_per_second", 0.825 * rate) or rate
+        widest, of_column = shard.launch_columns, machine.of_gpu("update_column_seconds", 4.25e-12 * machine.by_root)
+        wide = (min(widest, 128) + max(widest - 128, 0) / 2) * of_column
+        least = machine.of_gpu("update_row_seconds", 127e-12 * machine.by_root)
+        if shard.s * with_state and shard.s + shard.t >= 8:
+            least = machine.of_gpu("moment_row_seconds", 1.18e-9)
+        least = max(least, wide if shard.t else 0.0)
+        backward += shard.u * max(b * least, 2 * moved / pace)
     sought = 0.0
     if is_cached:
-        sought = shard.n * (machine.of_gpu("cache_lookup_seconds", 5950 / rate) or (256 + sort) / rate)
+        sought = shard.n * (machine.of_gpu("cache_lookup_seconds", 5700 / rate) or (256 + sort) / rate)
     index = 0.0 if shard.is_replica or machine.world == 1 else machine.of_gpu("index_lookup_seconds", 85 / rate)
     bucketize = machine.numbers.get("bucketize_lookup_seconds", 0.0)
     bucketized = shard.batch_ids if shard.scheme in ROW_CUTS and machine.world > 1 else 0.0
@@ -58,8 +64,8 @@ def request_seconds(job: Job, shard: Shard) -> Seconds:
         moved += shard.n * 256
     forward = moved / machine.memory_rate
     if shard.kernel != "fused_uvm":
-        least = shard.n * machine.of_gpu("lookup_seconds", 41.5e-12)
-        forward += machine.gather_seconds(shard.n, shard.u, shard.rows, shard.r, least)
+        forward += machine.gather_seconds(shard.n, shard.u, shard.rows, shard.r)
+    forward = _with_outputs(machine, shard, forward)
     returned = shard.o * shard.columns * (job.wire_bytes("forward_comm_dtype") or 4.0)
     off_device = off_device_seconds(machine, shard)
     return {
@@ -119,6 +125,13 @@ def off_device_seconds(machine: Machine, shard: Shard) -> Seconds:
     blocks, blocks_back = (rows * math.ceil(shard.r / size) for rows in (fetched, returned))
     reading = max(blocks / numbers["ssd_reads_per_second"], blocks * size / numbers["ssd_bytes_per_second"])
     return {"prefetch": max(reading + blocks_back * size / numbers["ssd_write_bytes_per_second"], copied())}
+
+
+def _with_outputs(machine: Machine, shard: Shard, moving: float) -> float:
+    """Return the time of a forward kernel that moves bytes so long."""
+    if shard.table.is_pooled:
+        return moving + shard.o * machine.of_gpu("bag_seconds", 292e-12)
+    return max(moving, shard.o * machine.of_gpu("sequence_lookup_seconds", 158e-12))
 
 
 def _sort_bytes(shard: Shard) -> float:

@@ -26,8 +26,14 @@ def starts_of_plan(job: Job, model: str, plan: dict[str, Any]) -> Counter[str]:
             for phase, operation, group in _collectives(job, scheme, module[1], is_weighted):
                 found[phase] += job.machine.start(operation, group)
             for phase, number in _launches(scheme).items():
-                found[phase] += number * job.machine.numbers.get("kernel_launch_seconds", 0.0)
+                found[phase] += _launched(job.machine.numbers, phase, number)
     return found
+
+
+def _launched(numbers: dict[str, float], phase: str, number: int) -> float:
+    """Return the starts of a phase's kernels: one number for all of them, where lookups were measured."""
+    one = {"forward_compute": "forward_start_seconds", "backward_compute": "backward_start_seconds"}.get(phase, "")
+    return numbers.get(one, number * numbers.get("kernel_launch_seconds", 0.0))
 
 
 def _collectives(job: Job, scheme: str, is_pooled: bool, is_weighted: bool) -> Iterator[tuple[str, str, str]]:

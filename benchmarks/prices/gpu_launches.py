@@ -7,16 +7,15 @@ and of 20, uniform and skewed ids, sequences, optimizers, tiny launches, rows in
 Needs a CUDA device, PyTorch and FBGEMM, and takes a minute. The rows have the columns of the shared format of
 launches, which ``benchmarks/reality.py --data FOLDER`` predicts.
 
-Seconds are medians by events of the stream. Before each lap the device writes memory, more than any L2 holds and for
-longer than Python takes to launch what is timed, so that its queue stays filled. Caches are looked up ahead of the
-forward pass, whose time has that of the prefetch, too.
+Times are medians by events of the stream, with a filled queue and without rows of earlier laps in the L2. ``fwd_ms``
+includes the prefetch of a cache.
 """
 
 import argparse
 import csv
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ _COLUMNS = (
     *("pooling", "weights_dtype", "output_dtype", "optimizer", "kernel_location", "cache_load_factor", "alpha"),
     *("fwd_ms", "bwd_ms", "source"),
 )
-_FLUSH_BYTES, _FLUSHES = 256 * 1024 * 1024, 12
 _WARM_UPS, _LAPS, _BATCHES = 2, 9, 3
 _LOCATIONS = {"DEVICE": "DEVICE", "UVM": "MANAGED", "UVM_CACHING": "MANAGED_CACHING"}
 
@@ -83,6 +81,7 @@ def time_launch(launch: Launch, gpu: str) -> dict[str, object]:
     import torch
 
     from api.cli.measuring.ids import draw_ids
+    from api.cli.measuring.stopwatch import Stopwatch
 
     module, is_cached = _module(launch), launch.location == "UVM_CACHING"
     generator = torch.Generator(device="cuda").manual_seed(1)
@@ -96,26 +95,16 @@ def time_launch(launch: Launch, gpu: str) -> dict[str, object]:
     if not launch.is_pooled:
         outputs = (launch.tables * per_table, launch.columns)
     gradient = torch.full(outputs, 1e-3, device="cuda")
-    flush = torch.empty(_FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-
-    def timed(work: Callable[[], Any]) -> tuple[Any, Callable[[], float]]:
-        for _ in range(_FLUSHES):
-            flush.zero_()
-        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        first.record()
-        result = work()
-        last.record()
-        return result, lambda: float(first.elapsed_time(last))
-
+    watch = Stopwatch("cuda")
     laps = []
     for lap in range(_WARM_UPS + _LAPS):
         ids = torch.cat(batches[lap % _BATCHES])
-        prefetched = timed(lambda ids=ids: module.prefetch(ids, offsets))[1] if is_cached else lambda: 0.0
-        sums, forward = timed(lambda ids=ids: module(ids, offsets))
-        _, backward = timed(lambda sums=sums: sums.backward(gradient))
-        laps.append((prefetched, forward, backward))
-    torch.cuda.synchronize()
-    before, forward_ms, backward_ms = (statistics.median(lap[part]() for lap in laps[_WARM_UPS:]) for part in range(3))
+        prefetched = watch.time(lambda ids=ids: module.prefetch(ids, offsets))[1] if is_cached else lambda: 0.0
+        sums, forward_lap = watch.time(lambda ids=ids: module(ids, offsets))
+        _, backward_lap = watch.time(lambda sums=sums: sums.backward(gradient))
+        laps.append((prefetched, forward_lap, backward_lap))
+    watch.finish()
+    before, forward, backward = (statistics.median(lap[part]() for lap in laps[_WARM_UPS:]) for part in range(3))
     distinct = sum(len(ids.unique()) for batch in batches for ids in batch) / _BATCHES
     return {
         "backend": "fbgemm_tbe",
@@ -134,8 +123,8 @@ def time_launch(launch: Launch, gpu: str) -> dict[str, object]:
         "kernel_location": launch.location,
         "cache_load_factor": launch.cache_load_factor or "",
         "alpha": launch.alpha,
-        "fwd_ms": f"{before + forward_ms:.6g}",
-        "bwd_ms": f"{backward_ms:.6g}",
+        "fwd_ms": f"{(before + forward) * 1e3:.6g}",
+        "bwd_ms": f"{backward * 1e3:.6g}",
         "source": "benchmarks/prices/gpu_launches.py",
     }
 

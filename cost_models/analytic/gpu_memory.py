@@ -12,8 +12,8 @@ a table that an L1 holds come from there.
   and each lookup takes a time of its own, longer if its row comes from the memory. The longest of the three counts.
   Kernels of sequences write as many rows as they read, and take at least a time for each [1];
 - backward: the ids, the sort, the gradient row of each lookup, a time per lookup, and the distinct rows with their
-  state, read and written at a rate of their own. A row has a least time, more of them with row-wise state, whose
-  kernel reads the gradients twice, the wider the row is, and most of all with two moments (Adam) [1] [3];
+  state, read and written at a rate of their own. A row has a least time. Row-wise state makes it grow with the columns
+  of the launch, since its kernel reads the gradients twice. Two moments (Adam) make it ten times as long [1] [3];
 - caches: finding every id takes a time per lookup; the backward pass reads the tags of every id's set again [2].
 
 What a GPU's profile does not state follows from the H100, on which the most was measured. Rates are the same share of
@@ -30,7 +30,7 @@ References
 .. [3] FBGEMM pull request 5835: backward kernels of an MI350, 8 to 1,024 columns.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -137,7 +137,8 @@ class GpuMemory(TableMemory):
         """Seconds of reading and writing every distinct row with its state."""
         columns = np.minimum(updated.columns, WARP_COLUMNS) + np.maximum(updated.columns - WARP_COLUMNS, 0.0) / 2
         least = np.where(updated.has_row_state, columns * self.update_column.value, 0.0)
-        least = np.maximum(least, np.where(updated.has_moments, self.moment_row.value, self.update_row.value))
+        least = np.maximum(least, np.where(updated.has_moments, self.moment_row.value, 0.0))
+        least = np.maximum(least, self.update_row.value)
         return distinct * np.maximum(updated.on_device * least, 2 * updated.row_bytes / self.update_rate.value)
 
     def cache_seconds(self, cached_lookups: Floats, sort_bytes: Floats) -> Floats:
@@ -165,7 +166,7 @@ def kernel_memory(hardware: Hardware) -> TableMemory:
     memory = table_memory(hardware)
     if not is_gpu(hardware):
         return memory
-    rate = memory.rate.value
+    rate = _stated_rate(hardware, memory.rate)
     by_root = (MEASURED_RATE / rate) ** 0.5
     return GpuMemory(
         rate=memory.rate,
@@ -190,7 +191,8 @@ def index_seconds(hardware: Hardware) -> Quantity:
     """Return what an id takes between the exchange and the forward kernel of a GPU, 0 of other hardware."""
     if not is_gpu(hardware):
         return Quantity(value=0.0, unit="seconds", evidence=Evidence.MEASURED, source="No GPU")
-    return _number(hardware, "index_lookup_seconds", INDEX_LOOKUP_BYTES / table_memory(hardware).rate.value)
+    rate = _stated_rate(hardware, table_memory(hardware).rate)
+    return _number(hardware, "index_lookup_seconds", INDEX_LOOKUP_BYTES / rate)
 
 
 def host_reads(hardware: Hardware, lookups: Floats, distinct: Floats) -> Floats:
@@ -198,6 +200,11 @@ def host_reads(hardware: Hardware, lookups: Floats, distinct: Floats) -> Floats:
     if not is_gpu(hardware):
         return lookups
     return distinct + HOST_REPEATS_READ * np.maximum(lookups - distinct, 0.0)
+
+
+def _stated_rate(hardware: Hardware, rate: Quantity) -> float:
+    """Return the rate of the memory before it was taken at a limit: what follows from it has limits of its own."""
+    return rate.value / replace(rate, value=1.0).at_limit(hardware.limit).value
 
 
 def _number(hardware: Hardware, name: str, of_kind: float) -> Quantity:

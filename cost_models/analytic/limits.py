@@ -4,11 +4,12 @@ The limits of a shard's seconds in a phase are the wider ones of
 
 - what the model says with every number of the hardware at its limit at once, as fast or as slow as its stated error
   allows, and collectives at the limits of their laws (:meth:`cost_models.hardware.hardware.Hardware.at_limit`);
-- the seconds times what public launches of kernels took, as a share of what the roofline model says of them, by
+- the seconds times what measured launches of kernels took, as a share of what the roofline model says of them, by
   direction, memory and lookups of the launch (:mod:`cost_models.intervals.factors`).
 
-The first knows how well the numbers of this machine are known, the second what the formulas leave out, such as starts
-of kernels. Launches were measured on GPUs; other hardware has no intervals narrower than those.
+The first knows how well the numbers of this machine are known, the second what the formulas leave out. The shares are
+of kernels with their starts, which have limits of their own. Launches were measured on GPUs; other hardware has no
+intervals narrower than those.
 """
 
 import numpy as np

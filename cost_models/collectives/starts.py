@@ -56,7 +56,7 @@ STAGGERED: Mapping[Phase, int] = MappingProxyType({Phase.INPUT_COMM: 2})
 _LOCAL_PHASES = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
 LAUNCH_SECONDS = "kernel_launch_seconds"
 #: Numbers that hold the starts of all kernels of a phase, by measurement: small kernels take longer than their launch.
-STARTS_OF_LOOKUPS: Mapping[Phase, str] = MappingProxyType(
+START_FIELDS: Mapping[Phase, str] = MappingProxyType(
     {Phase.FORWARD_COMPUTE: "forward_start_seconds", Phase.BACKWARD_COMPUTE: "backward_start_seconds"}
 )
 
@@ -105,10 +105,6 @@ class StartPrices(Protocol):
         """Return whether the model's seconds of whole ranks hold one start of this collective already."""
         ...
 
-    def is_launch_priced_once(self, phase: Phase, hardware: Hardware) -> bool:
-        """Return whether they hold the launches of one kind in a phase of lookups."""
-        ...
-
 
 @runtime_checkable
 class PricesStarts(Protocol):
@@ -125,7 +121,7 @@ class AnalyticStarts:
 
     def launches(self, phase: Phase, number: int, hardware: Hardware) -> Start:
         """Return what the profile has for all kernels of the phase, or ``kernel_launch_seconds`` for each."""
-        of_all = STARTS_OF_LOOKUPS.get(phase)
+        of_all = START_FIELDS.get(phase)
         if of_all is not None and hardware.has(of_all):
             found, number = hardware.quantity(of_all, needed_for="the kernels of lookups"), 1
         elif hardware.has(LAUNCH_SECONDS):
@@ -141,10 +137,6 @@ class AnalyticStarts:
 
     def is_priced_once(self, collective: Collective, network: Network) -> bool:
         """Analytic seconds are those of bytes alone."""
-        return False
-
-    def is_launch_priced_once(self, phase: Phase, hardware: Hardware) -> bool:
-        """Analytic seconds of lookups hold no start."""
         return False
 
 
@@ -177,18 +169,13 @@ def kind_starts(kinds: Sequence[Kind], prices: StartPrices, network: Network) ->
 def starts_in_ranks(kinds: Sequence[Kind], prices: StartPrices, network: Network) -> Floats:
     """Return the starts that the seconds of whole ranks hold already where a plan uses ``kinds``, (NUM_PHASES,).
 
-    Kinds that start the same collective are one collective there, and all lookups one launch. Replicas are looked up
-    by other kernels than models are fitted to.
+    Kinds that start the same collective are one collective there.
     """
     used = dict.fromkeys(one for kind in kinds for one in collectives_of(kind, network))
     seconds = np.zeros(NUM_PHASES)
     for one in used:
         if prices.is_priced_once(one, network):
             seconds[one.phase] += prices.start(one, network).seconds
-    if any(not kind.scheme.is_replicated for kind in kinds):
-        for phase in STARTS_OF_LOOKUPS:
-            if prices.is_launch_priced_once(phase, network.hardware):
-                seconds[phase] += prices.launches(phase, LAUNCHES[phase], network.hardware).seconds
     return seconds
 
 

@@ -76,9 +76,7 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         "update_column_seconds": ProfileField(
             _SECONDS, "the same for each column of a row with row-wise state; half as long beyond 128 columns"
         ),
-        "moment_row_seconds": ProfileField(
-            _SECONDS, "the same for a row with two moments (Adam, LAMB), in place of the least time of others"
-        ),
+        "moment_row_seconds": ProfileField(_SECONDS, "the same for a row with two moments (Adam, LAMB)"),
         "cache_lookup_seconds": ProfileField(
             _SECONDS, "finding an id in a cache in a GPU's memory, with the changes to what the cache knows of its rows"
         ),

@@ -93,12 +93,16 @@ def table_columns(problem: Problem) -> TableColumns:
 
 
 def _widest_columns(problem: Problem) -> Ints:
-    """Columns of the widest table of each table's group: one module, pooling and type, which one launch looks up.
+    """Columns of the widest table of each table's group, which one launch may look up.
 
-    Reference: TorchRec 1.8.0 ``distributed/embedding_sharding.py``, ``group_tables``.
+    Groups have one module, pooling, optimizer and declared type, and weights for all ids or none. Reference: TorchRec
+    1.8.0 ``distributed/embedding_sharding.py``, ``group_tables``.
     """
-    groups = [(table.module_path, table.is_pooled, table.data_type.name) for table in problem.tables]
-    widest: dict[tuple[str, bool, str], int] = {}
+    groups = [
+        (table.module_path, table.pooling, table.is_weighted, table.optimizer.name, table.data_type.name)
+        for table in problem.tables
+    ]
+    widest: dict[tuple[str, str, bool, str, str], int] = {}
     for group, table in zip(groups, problem.tables, strict=True):
         widest[group] = max(widest.get(group, 0), table.embedding_dim)
     return np.array([widest[group] for group in groups], dtype=np.int64)

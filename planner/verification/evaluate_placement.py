@@ -60,7 +60,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         )
     elif isinstance(cost_model, IntervalModel):
         lower, upper = (_with_checkpoints(one * slowdown, seconds) for one in rank_limits(problem, placed, cost_model))
-        least, most = start_limits(problem, placement, cost_model)
+        least, most = start_limits(problem, placement, placed, cost_model)
         limits = (lower + message_loads(problem, lower) + least, upper + message_loads(problem, upper) + most)
         plan_prediction = analytic_prediction(
             problem, placed, cost_model, predicted, limits=_of_objective(problem, counted, limits)

@@ -1,14 +1,13 @@
 """Starts of collectives as curves of measured ones have them.
 
 The seconds of whole ranks hold one start of every measured collective: those of a plan's first kind of sharding that
-uses the collective. Each further kind adds another one. A measured launch holds the launches of its kernels, those of
-one kind; what further ones take, only some profiles state.
+uses the collective. Each further kind adds another one. A measured launch holds the launches of its kernels.
 """
 
 from dataclasses import dataclass
 
 from cost_models.collectives.collectives import Network
-from cost_models.collectives.starts import NO_START, STARTS_OF_LOOKUPS, AnalyticStarts, Collective, Start
+from cost_models.collectives.starts import NO_START, AnalyticStarts, Collective, Start
 from cost_models.hardware.hardware import Hardware
 from cost_models.learned.exchange.curve import CollectiveKind
 from cost_models.learned.exchange.exchange import LearnedExchange
@@ -26,8 +25,8 @@ class LearnedStarts:
     has_launches: bool  # whether lookups were measured, with the launches of their kernels
 
     def launches(self, phase: Phase, number: int, hardware: Hardware) -> Start:
-        """Return nothing where lookups were measured, and the profile does not state what a further launch takes."""
-        if self._has_launches(phase) and not self.is_launch_priced_once(phase, hardware):
+        """Return nothing where lookups were measured."""
+        if self.has_launches and phase in COMPUTE_PHASES:
             return NO_START
         return _ANALYTIC.launches(phase, number, hardware)
 
@@ -44,13 +43,6 @@ class LearnedStarts:
         if self.exchange is None or not is_of_all or collective.operation == "all_reduce":
             return False
         return not self.exchange.unmeasured(_kind(collective, network), network.num_ranks)
-
-    def is_launch_priced_once(self, phase: Phase, hardware: Hardware) -> bool:
-        """Return whether lookups were measured, and the profile states what a further launch takes."""
-        return self._has_launches(phase) and hardware.has(STARTS_OF_LOOKUPS[phase])
-
-    def _has_launches(self, phase: Phase) -> bool:
-        return self.has_launches and phase in COMPUTE_PHASES
 
 
 def _kind(collective: Collective, network: Network) -> CollectiveKind:

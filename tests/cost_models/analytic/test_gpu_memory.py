@@ -235,6 +235,22 @@ def test_a_silent_profile_has_the_kernels_of_an_h100_by_the_rate_of_its_memory()
         assert getattr(memory, name).value == pytest.approx(factor * getattr(faster, name).value)
 
 
+GPUS = [name for name in profile_ids() if name not in ("custom", "torchrec-default") and is_gpu(load_profile(name))]
+
+
+@pytest.mark.parametrize("profile", GPUS)
+def test_more_state_is_never_cheaper(profile: str) -> None:
+    machine = load_profile(profile)
+    for columns in (8, 128, 512):
+        shape = {"lookups": 1e6, "distinct_rows": 1e6, "shard_columns": columns, "table_columns": columns}
+        found = [
+            seconds(machine=machine, **shape, optimizer_element_bytes=element, optimizer_row_bytes=row)
+            for element, row in ((0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (8.0, 4.0))
+        ]
+        times = [one[Phase.BACKWARD_COMPUTE] for one in found]
+        assert times == sorted(times)
+
+
 def test_only_gpus_have_kernels_of_gpus() -> None:
     gpus = {profile for profile in profile_ids() if profile != "custom" and is_gpu(load_profile(profile))}
     assert {"dgx-h100-80g", "mi350x-8x-400g", "torchrec-default"} <= gpus

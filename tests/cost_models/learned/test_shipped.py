@@ -7,9 +7,8 @@ import pytest
 
 from api.schemas.base import MODEL_NAME
 from cost_models.fitting.model import rows_digest
-from cost_models.hardware.profiles_loader import load_profile
 from cost_models.learned.document.file import parse_model
-from cost_models.learned.shipped import shipped_for, shipped_models
+from cost_models.learned.shipped import shipped_models
 from cost_models.measurements.files import read_measurements
 from cost_models.measurements.schema import joined
 from planner.domain.formats.canonical_json import canonical_bytes
@@ -38,10 +37,3 @@ def test_a_shipped_model_is_canonical_and_named_like_its_file(name: str) -> None
 
 def test_there_is_a_model_of_a_cpu() -> None:
     assert "EPYC" in parse_model(shipped_models()["cpu-epyc"]).device
-
-
-@pytest.mark.parametrize(("profile", "name"), [("dgx-h100-80g", "h100"), ("dgx-h200-141g", "h200"), ("aws-p4de", None)])
-def test_machines_that_were_measured_have_a_model(profile: str, name: str | None) -> None:
-    assert shipped_for(profile) == name
-    if name is not None:
-        assert parse_model(shipped_models()[name]).device in load_profile(profile).devices

@@ -169,3 +169,23 @@ def test_row_blocks_are_priced_as_the_heaviest() -> None:
 @pytest.mark.parametrize("runtime", ["hugectr", "sparsecore"])
 def test_runtimes_with_modulo_rows_have_equal_blocks(runtime: str) -> None:
     assert work_of(front_heavy(runtime=runtime), (0, Scheme.ROW_WISE, 64)).lookups.tolist() == [256]
+
+
+def test_a_shard_runs_as_wide_as_the_widest_table_that_may_share_its_launch() -> None:
+    """Tables of 16, 64 and 32 columns share a launch, cut alike; another pooling, optimizer or module has its own."""
+    narrow, wide = make_table("narrow", dim=16), make_table("wide", dim=64)
+    others = [
+        replace(make_table("mean", dim=256), pooling="mean"),
+        replace(make_table("module", dim=256), module_path="other"),
+        replace(make_table("adam", dim=256), optimizer=replace(narrow.optimizer, name="adam")),
+    ]
+    problem = make_problem(narrow, wide, make_table("middle", dim=32), *others, cluster=CLUSTER)
+    work = work_of(
+        problem,
+        (0, Scheme.TABLE_WISE, 16),
+        (0, Scheme.COLUMN_WISE, 4),
+        (1, Scheme.ROW_WISE, 64),
+        (2, Scheme.DATA_PARALLEL, 32),
+        (3, Scheme.TABLE_WISE, 256),
+    )
+    assert work.launch_columns.tolist() == [64.0, 16.0, 64.0, 64.0, 256.0]

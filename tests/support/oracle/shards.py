@@ -277,12 +277,12 @@ def _shard(
 
 def _widest(job: Job, table: Table) -> int:
     """Return the columns of the widest table that the same kernels look up."""
+
+    def group(one: Table) -> tuple[object, ...]:
+        return one.module_path, one.pooling, one.is_weighted, one.optimizer, one.data_type
+
     tables = [Table.of(0, one) for one in job.model["tables"]]
-    alike = [
-        one.num_columns
-        for one in tables
-        if (one.module_path, one.is_pooled, one.data_type) == (table.module_path, table.is_pooled, table.data_type)
-    ]
+    alike = [one.num_columns for one in tables if group(one) == group(table)]
     return max(alike)
 
 

@@ -23,7 +23,8 @@ from cost_models.vocabulary import Kernel
 COLUMNS = frozenset({"backend", "kernel_location", "fwd_ms", "bwd_ms", "lookups", "batch_per_table"})
 #: Series whose clock starts before Python launches the forward kernel on an idle GPU, and how long that takes: fitted
 #: to the four launches in device memory, which an H100 with a filled queue runs that much faster.
-TIMED_FROM_PYTHON, PYTHON_SECONDS = "NVIDIA/recsys-examples", 47e-6
+TIMED_FROM_PYTHON = "NVIDIA/recsys-examples"
+PYTHON_SECONDS = 47e-6
 _LOCATIONS = {"DEVICE": Kernel.FUSED, "UVM": Kernel.FUSED_UVM, "UVM_CACHING": Kernel.FUSED_UVM_CACHING}
 
 

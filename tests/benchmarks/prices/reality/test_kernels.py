@@ -11,7 +11,7 @@ import pytest
 from benchmarks.prices.reality.kernels import rows
 from benchmarks.prices.reality.row import LeftOutRow, PredictedRow
 from benchmarks.prices.reality.tbe.launch import Table, kernel_seconds, launch_seconds, profile_of
-from tests.support.paths import SHARED
+from tests.support.paths import ROOT, SHARED
 
 PUBLIC = SHARED / "measured_gpu"
 LAUNCHES = (
@@ -104,6 +104,49 @@ def test_a_step_of_a_trace(tmp_path: Path) -> None:
     assert (forward.predicted_seconds, backward.predicted_seconds) == expected
     assert backward.measured_seconds == pytest.approx(350e-6)
     assert sum(left_out(tmp_path).values()) == 3
+
+
+MEASURED = ROOT / "benchmarks" / "measured"
+
+
+@pytest.mark.parametrize("gpu", ["h100", "h200"])
+def test_laws_hold_on_our_own_launches(gpu: str) -> None:
+    """Launches of equal tables, and random ones with starts: the figures of decision 0067."""
+    found = [row for row in predictions(MEASURED / gpu) if any(name.endswith(": DEVICE") for name in row.groups)]
+    assert len(found) > 1_600
+    for direction in ("forward", "backward"):
+        errors = {
+            file: [
+                abs(row.relative_error)
+                for row in found
+                if row.file == file and f"tbe {direction}: a million lookups and more" in row.groups
+            ]
+            for file in ("launches.csv", "lookups.csv.gz")
+        }
+        assert len(errors["launches.csv"]) == 48
+        assert np.mean(errors["launches.csv"]) < 0.06
+        assert np.mean(errors["lookups.csv.gz"]) < 0.25
+
+
+def test_further_tables_of_a_measured_launch_are_part_of_it(tmp_path: Path) -> None:
+    columns = "kind,launch,device,implementation,shard_rows,shard_columns,element_bytes,output_element_bytes"
+    head = f"{columns},lookups,outputs,distinct_rows,forward_seconds,backward_seconds"
+    timed = "4,4,2000000,65536,500000,0.001,0.002"
+    rows = [
+        f"lookup,0,{H100},fbgemm_tbe,1000000,128,{timed}",
+        f"lookup,0,{H100},fbgemm_tbe,1000000,16,{timed}",
+        f"lookup,1,{H100},embedding_bag,1000000,16,{timed}",
+        f"lookup,2,Some GPU,fbgemm_tbe,1000000,16,{timed}",
+        f"copy,3,{H100},torch_copy,,,,,,,,,",
+    ]
+    (tmp_path / "a.csv").write_text("\n".join([head, *rows]))
+    wide, narrow = (
+        Table(rows=1_000_000, columns=columns, lookups=2e6, outputs=65_536, distinct=5e5) for columns in (128, 16)
+    )
+    forward, backward = predictions(tmp_path)
+    assert (forward.predicted_seconds, backward.predicted_seconds) == launch_seconds("dgx-h100-80g", [wide, narrow])
+    assert (forward.measured_seconds, backward.measured_seconds) == (0.001, 0.002)
+    assert sum(left_out(tmp_path).values()) == 4
 
 
 def test_gpus_are_known_by_their_names() -> None:

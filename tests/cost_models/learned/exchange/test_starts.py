@@ -67,18 +67,6 @@ def test_measured_lookups_hold_their_launches() -> None:
     assert one[Phase.INPUT_COMM] == other[Phase.INPUT_COMM]
 
 
-def test_further_kinds_launch_again_where_the_profile_says_what_that_takes() -> None:
-    """One launch is in the seconds of ranks, if it is not of replicas."""
-    where = network(forward_start_seconds=15 * MICRO, backward_start_seconds=100 * MICRO, kernel_launch_seconds=MICRO)
-    kinds = [kind(Scheme.TABLE_WISE), kind(Scheme.ROW_WISE), kind(Scheme.DATA_PARALLEL)]
-    prices, compute = starts(has_launches=True), [Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE]
-    found = kind_starts(kinds, prices, where).seconds[:, compute]
-    np.testing.assert_allclose(found, [[15 * MICRO, 100 * MICRO]] * 3)
-    held = [starts_in_ranks(some, prices, where)[compute].sum() for some in ([], kinds[:1], kinds, kinds[2:])]
-    assert held == pytest.approx([0.0, 115 * MICRO, 115 * MICRO, 0.0])
-    assert not starts_in_ranks(kinds, starts(), where)[compute].any()
-
-
 def test_who_prices_starts() -> None:
     assert not isinstance(TorchRecModel(), PricesStarts)
     assert not isinstance(ServingModel(), PricesStarts)

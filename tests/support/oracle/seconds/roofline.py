@@ -37,7 +37,7 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
         wide = (min(widest, 128) + max(widest - 128, 0) / 2) * of_column
         least = machine.of_gpu("update_row_seconds", 127e-12 * machine.by_root)
         if shard.s * with_state and shard.s + shard.t >= 8:
-            least = machine.of_gpu("moment_row_seconds", 1.18e-9)
+            least = max(least, machine.of_gpu("moment_row_seconds", 1.18e-9))
         least = max(least, wide if shard.t else 0.0)
         backward += shard.u * max(b * least, 2 * moved / pace)
     sought = 0.0

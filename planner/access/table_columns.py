@@ -1,5 +1,6 @@
 """What every shard of a table shares: counts of one training step, or of a request that a host serves."""
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,7 +103,12 @@ def _widest_columns(problem: Problem) -> Ints:
         (table.module_path, table.pooling, table.is_weighted, table.optimizer.name, table.data_type.name)
         for table in problem.tables
     ]
-    widest: dict[tuple[str, str, bool, str, str], int] = {}
+    return widest_of_groups(problem, groups)
+
+
+def widest_of_groups(problem: Problem, groups: Sequence[Hashable]) -> Ints:
+    """Return, for each table, the columns of the widest table of its group; ``groups`` has one entry per table."""
+    widest: dict[Hashable, int] = {}
     for group, table in zip(groups, problem.tables, strict=True):
         widest[group] = max(widest.get(group, 0), table.embedding_dim)
     return np.array([widest[group] for group in groups], dtype=np.int64)

@@ -32,6 +32,7 @@ from cost_models.analytic.sizes import row_bytes
 from cost_models.arrays import Codes, Floats, Ints
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import IS_CACHED, Kernel
+from planner.access.table_columns import widest_of_groups
 from planner.domain.problem.optimizer import OPTIMIZERS
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import POOLINGS
@@ -77,11 +78,7 @@ def _slot_columns(problem: Problem, work: ShardWork, table: Ints) -> Ints:
     """Return the columns of a slot: a shard's own, or those of its module's widest table if widths share a cache."""
     if not RUNTIMES[problem.runtime].widths_share_caches(problem):
         return work.shard_columns
-    widest: dict[tuple[str, str, bool], int] = {}
-    keys = [(one.module_path, one.pooling, one.is_weighted) for one in problem.tables]
-    for key, one in zip(keys, problem.tables, strict=True):
-        widest[key] = max(widest.get(key, 0), one.embedding_dim)
-    of_table = np.array([widest[key] for key in keys], dtype=np.int64)
+    of_table = widest_of_groups(problem, [(one.module_path, one.pooling, one.is_weighted) for one in problem.tables])
     return np.where(work.kernel == Kernel.FUSED_UVM_CACHING, of_table[table], work.shard_columns)
 
 

@@ -14,7 +14,7 @@ from api.cli.measuring.embeddings import Implementation
 from api.cli.measuring.ids import Batch, draw_batches, reuse_columns
 from api.cli.measuring.lookup_design import LookupLaunch
 from api.cli.measuring.rows import Row
-from api.cli.measuring.stopwatch import Stopwatch, median_and_spread, rounded
+from api.cli.measuring.stopwatch import Stopwatch, device_kind, median_and_spread, rounded
 
 _WARM_UPS = 2
 #: An accelerator keeps its pace: fewer repeats leave time for more launches.
@@ -39,7 +39,7 @@ def measure_lookups(
     for launch in launches:
         timed.append(_Timed(launch, implementation, device, watch))
         went_on()
-    for _ in range(_VISITS[_kind(device)]):
+    for _ in range(_VISITS[device_kind(device)]):
         for one in timed:
             one.visit()
             went_on()
@@ -51,7 +51,10 @@ class _Timed:
 
     def __init__(self, launch: LookupLaunch, implementation: Implementation, device: str, watch: Stopwatch) -> None:
         self._launch, self._watch = launch, watch
-        self._seconds_of_visit, self._most_laps = _SECONDS_OF_VISIT[_kind(device)], _MOST_LAPS[_kind(device)]
+        self._seconds_of_visit, self._most_laps = (
+            _SECONDS_OF_VISIT[device_kind(device)],
+            _MOST_LAPS[device_kind(device)],
+        )
         self._batches = [draw_batches(table, launch.batch, _BATCHES, device) for table in launch.tables]
         self._inputs = [_input([batches[turn] for batches in self._batches]) for turn in range(_BATCHES)]
         columns = sum(table.columns for table in launch.tables)
@@ -118,10 +121,6 @@ class _Timed:
             | reuse_columns(batches)
             for table, batches in zip(launch.tables, self._batches, strict=True)
         ]
-
-
-def _kind(device: str) -> str:
-    return device.partition(":")[0]
 
 
 def _input(batches: list[Batch]) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from torch import distributed
 
 from api.cli.measuring.rank_design import CollectiveLaunch, CopyLaunch
 from api.cli.measuring.rows import Row
-from api.cli.measuring.stopwatch import Stopwatch, median_and_spread, rounded
+from api.cli.measuring.stopwatch import Stopwatch, device_kind, median_and_spread, rounded
 
 _WARM_UPS = 2
 _LEAST_REPEATS, _MOST_REPEATS = 5, 20
@@ -111,7 +111,7 @@ class RankWork:
     def _rows(self, columns: int) -> Any:
         """A large table of rows of that width; its memory is kept between launches."""
         if self._table is None:
-            self._table = self._empty(_GATHERED_BYTES[self._device.partition(":")[0]])
+            self._table = self._empty(_GATHERED_BYTES[device_kind(self._device)])
         return self._table[: len(self._table) // columns * columns].view(-1, columns)
 
 

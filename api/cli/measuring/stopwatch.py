@@ -19,11 +19,16 @@ _MOST_FLUSHES = 40
 _REMEMBERED_LAPS = 6
 
 
+def device_kind(device: str) -> str:
+    """Return ``cpu`` or ``cuda`` for a device as torch calls it."""
+    return device.partition(":")[0]
+
+
 class Stopwatch:
     """Laps by the wall clock on a CPU, by events of the stream on a CUDA device."""
 
     def __init__(self, device: str) -> None:
-        is_cuda = device.startswith("cuda")
+        is_cuda = device_kind(device) == "cuda"
         self._launching_seconds: deque[float] = deque(maxlen=_REMEMBERED_LAPS)
         self._flush = torch.empty(_FLUSH_BYTES, dtype=torch.uint8, device=device) if is_cuda else None
 

@@ -2,8 +2,8 @@
 
     python benchmarks/prices/gpu_launches.py --out launches.csv
 
-Widths of one launch are alike, so that each number of a law shows: columns from 4 to 512, bags of one id
-and of 20, uniform and skewed ids, sequences, optimizers, tiny launches, rows in host memory and caches before them.
+All tables of a launch are alike, so that each number of a law shows: columns from 4 to 512, bags of one id and of 20,
+uniform and skewed ids, sequences, optimizers, tiny launches, rows in host memory and caches before them.
 Needs a CUDA device, PyTorch and FBGEMM, and takes a minute. The rows have the columns of the shared format of
 launches, which ``benchmarks/reality.py --data FOLDER`` predicts.
 

@@ -11,7 +11,7 @@ from cost_models.analytic.gpu_memory import GpuMemory, host_reads, index_seconds
 from cost_models.analytic.roofline import RooflineModel
 from cost_models.analytic.serving import ServingModel
 from cost_models.arrays import Floats
-from cost_models.hardware.hardware import Hardware
+from cost_models.hardware.hardware import Hardware, Limit
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme
 from tests.support.contracts.cost_model import without
@@ -249,6 +249,19 @@ def test_more_state_is_never_cheaper(profile: str) -> None:
         ]
         times = [one[Phase.BACKWARD_COMPUTE] for one in found]
         assert times == sorted(times)
+
+
+def test_what_follows_from_an_h100_takes_its_error_once() -> None:
+    """The rate of the memory has an error of its own, which rates that follow from it do not take besides."""
+    machine = hardware(family="custom", hbm_bytes_per_second=2.57e12)
+    stated, slowest = (kernel_memory(machine.at_limit(limit)) for limit in (Limit.NONE, Limit.SLOWEST))
+    assert isinstance(stated, GpuMemory)
+    assert isinstance(slowest, GpuMemory)
+    assert slowest.rate.value < stated.rate.value
+    for name in ("l2_rate", "update_rate"):
+        assert getattr(slowest, name).value == pytest.approx(getattr(stated, name).value / 1.35)
+    for name in ("lookup", "update_row", "cache_lookup", "bag"):
+        assert getattr(slowest, name).value == pytest.approx(getattr(stated, name).value * 1.35)
 
 
 def test_only_gpus_have_kernels_of_gpus() -> None:

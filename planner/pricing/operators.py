@@ -135,7 +135,7 @@ def placed_cache_bytes(
     """Return the bytes of every operator's cache, shared out to its shards by their slots, in whole bytes.
 
     ``work``, ``table``, ``stored_rows`` and ``reserved_bytes`` (NaN if not stated) have an entry per kind of shard,
-    ``kind`` and ``rank`` one per shard. Tables that do not share operators have a cache each.
+    ``kind`` and ``rank`` one per shard. Tables that do not share operators have a cache for each width of their pieces.
     """
     shard = np.flatnonzero(IS_CACHED[work.kernel[kind]])
     kind, rank = kind[shard], rank[shard]
@@ -148,7 +148,7 @@ def placed_cache_bytes(
         for column in (stored_rows, work.table_rows)
     )
     blocks: Floats | Ints = one.shard_rows
-    if not RUNTIMES[problem.runtime].shares_operators:  # pieces of a table have one cache, of their rows together
+    if not RUNTIMES[problem.runtime].shares_operators:  # equal pieces of a table have one cache, of their rows together
         blocks = np.bincount(operator, weights=work.shard_rows[kind].astype(np.float64), minlength=count)
     shares = np.nan_to_num(work.cache_load_factor[kind], nan=0.0)  # a plan from anywhere may lack one
     share = np.bincount(operator, weights=shares * work.table_rows[kind], minlength=count) / whole
@@ -180,7 +180,7 @@ def _operators(problem: Problem, work: ShardWork, table: Ints, reserved_bytes: F
     """Return the operator of each shard, numbered from 0."""
     tables = problem.tables
     if not RUNTIMES[problem.runtime].shares_operators:
-        return _numbered(rank, table[kind])
+        return _numbered(rank, table[kind], work.shard_columns[kind])
     modules = {path: code for code, path in enumerate(dict.fromkeys(one.module_path for one in tables))}
     optimizers = {name: code for code, name in enumerate(OPTIMIZERS)}
     of_table: tuple[list[int], ...] = (

@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cost_models.vocabulary import Kernel
+from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement
+from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
+from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.memory import LINES
 from planner.pricing.placed_work import PlacedLedger, PlacedWork
 from tests.support.planning.builders import make_cluster, make_problem, make_table
@@ -101,3 +103,34 @@ def test_the_bytes_of_shards_add_up_to_those_of_their_rank() -> None:
     found = ledger(problem_of(*(make_table(f"t{i}", 1000 + 7 * i, 16) for i in range(5))))
     assert found.shard_bytes.sum() == found.lines.sum()
     assert np.array_equal(found.shard_bytes, np.rint(found.shard_bytes))
+
+
+@pytest.mark.parametrize("kernel", [Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE])
+@pytest.mark.parametrize(
+    ("runtime", "pipeline"), [("generic", "none"), ("generic", PREFETCH_PIPELINE), ("torchrec", PREFETCH_PIPELINE)]
+)
+@pytest.mark.parametrize("widths", [(32, 96), (48, 80), (64, 64), (16, 32, 80)])
+def test_pieces_of_a_table_take_no_more_on_one_rank_than_apart(
+    widths: tuple[int, ...], runtime: str, pipeline: str, kernel: Kernel
+) -> None:
+    """A search adds up pieces; where it may cut a cached table into unequal ones, some come to lie on one rank."""
+    table = make_table("cut", 1_000_003, 128)
+    problem = make_problem(table, cluster=make_cluster(1, 4), runtime=runtime, pipeline=pipeline)
+    assert not RUNTIMES[runtime].needs_equal_pieces(problem)
+
+    def most_bytes(ranks: list[int]) -> float:
+        shards = Shards.of_columns(
+            rank=ranks,
+            row_offset=0,
+            num_rows=table.num_embeddings,
+            column_offset=np.cumsum((0, *widths[:-1])),
+            num_columns=widths,
+            tier=kernel.tier(Tier.HBM),
+        )
+        placed = whole_table(
+            table, kernel=kernel, sharding_type=Scheme.COLUMN_WISE, shards=shards, cache_load_factor=0.1
+        )
+        placement = Placement(world_size=4, ranks_per_host=4, tables=(placed,))
+        return float(PlacedWork.of(problem, placement).ledger(problem).lines.sum())
+
+    assert most_bytes([0] * len(widths)) <= most_bytes(list(range(len(widths))))

@@ -139,11 +139,17 @@ def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
     bound = min(bound, found)
     gap = relative_gap_of(found, bound)
     if gap is not None and gap <= relative_gap + RESOLUTION:
-        return replace(finished, lower_bound_seconds=bound, relative_gap=gap)
+        return replace(finished, lower_bound_seconds=bound, relative_gap=gap, gap_parts=None)
     detail = "found among the plans that leave tiers time and sustain the rate; the bound is over all legal cuts"
     limit = finished.limit or "tier_bandwidth"
     return replace(
-        finished, lower_bound_seconds=bound, relative_gap=gap, reason=Reason.FEASIBLE, limit=limit, detail=detail
+        finished,
+        lower_bound_seconds=bound,
+        relative_gap=gap,
+        gap_parts=None,
+        reason=Reason.FEASIBLE,
+        limit=limit,
+        detail=detail,
     )
 
 

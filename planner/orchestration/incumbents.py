@@ -44,6 +44,7 @@ class IncumbentReporter:
         #: monotonic clock; what could not be finished by then is not reported: the search ends, and its best plan is
         self.until_seconds = float("inf")
         self._reported_seconds = float("inf")
+        self._course: list[tuple[float, float]] = []  # monotonic clock and objective of each plan that was the best
         self._last: Plan | None = None
         self._rest_until_seconds = 0.0  # monotonic clock
 
@@ -51,6 +52,10 @@ class IncumbentReporter:
     def best_seconds(self) -> float:
         """What a search minimises, of the best plan that is kept; infinite before there is one."""
         return float("inf") if self.best is None else self.best.found.objective_seconds
+
+    def best_at(self, seconds: float) -> float | None:
+        """Return the objective of the best plan that was known at a time of the monotonic clock, if any was."""
+        return next((found for at, found in reversed(self._course) if at <= seconds), None)
 
     def report(self, family_set: SolverProblem, found: Incumbent) -> None:
         """Keep a plan if it is the best that keeps every limit.
@@ -61,6 +66,7 @@ class IncumbentReporter:
         if not self._is_best(family_set, found):
             return
         self.best = LegalIncumbent(family_set=family_set, found=found, found_at_seconds=began)
+        self._course.append((began, found.objective_seconds))
         if (
             self._on_result is None
             or found.objective_seconds > self._reported_seconds * (1 - _WORTH_REPORTING)

@@ -189,6 +189,7 @@ class _WholeRankEvaluator:
             found_seconds=time.monotonic() - self._began_seconds - waited,
             lower_bound_seconds=0.0,
             relative_gap=None,
+            gap_parts=None,
             reason=Reason.FEASIBLE,
             limit=found.limit or "surrogate",
             detail=_DETAIL,

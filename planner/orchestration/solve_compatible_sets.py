@@ -13,6 +13,7 @@ import numpy as np
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.options.compatible_families import compatible_family_sets
+from planner.orchestration.explain_gap import parts_of_gap
 from planner.orchestration.family_sets.family_set import FamilySet, first_plan, least_seconds
 from planner.orchestration.family_sets.kind_sets import bound_of_kinds
 from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds, sets_of_kinds
@@ -78,7 +79,7 @@ def solve_compatible_sets(
             )
         reporter.raise_bound(bound)
         searched = search.best_of(sets)
-        return _conclude(context, priced, sets.leaves, searched, reporter.bound, exhaustive=found.exhaustive)
+        return _conclude(context, priced, sets.leaves, searched, reporter, exhaustive=found.exhaustive)
     known = least_seconds(family_sets)
     for family_set in family_sets:
         most = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
@@ -92,7 +93,7 @@ def solve_compatible_sets(
     if bounded.ended_work:  # a proof holds, but with other bounds another plan within the gap may come out
         for one in family_sets:
             one.outcome = _cut_by_clock(one.outcome)
-    return _conclude(context, priced, family_sets, family_sets, reporter.bound, exhaustive=found.exhaustive)
+    return _conclude(context, priced, family_sets, family_sets, reporter, exhaustive=found.exhaustive)
 
 
 class _Search:
@@ -197,7 +198,7 @@ def _conclude(
     priced: SolverProblem,
     family_sets: list[FamilySet],
     searched: list[FamilySet],
-    bound: float,
+    reporter: IncumbentReporter,
     *,
     exhaustive: bool,
 ) -> PlanResult:
@@ -205,6 +206,7 @@ def _conclude(
 
     What a search proved holds only if every one of ``family_sets``, which hold all plans, has it and lists all cuts.
     """
+    bound = reporter.bound
     solved = [family_set for family_set in searched if family_set.outcome.assignment is not None]
     complete = exhaustive and all(lists_all_cuts(family_set.priced) for family_set in family_sets)
     if complete:
@@ -226,8 +228,11 @@ def _conclude(
         )
     best = min(solved, key=lambda family_set: family_set.seconds)
     assert best.outcome.assignment is not None
-    outcome = replace(best.outcome, assignment=with_nearer_rows(context, best.priced, best.outcome.assignment))
-    return result_of(finish(context, best.priced, outcome, bound))
+    assignment = with_nearer_rows(context, best.priced, best.outcome.assignment)
+    finished = finish(context, best.priced, replace(best.outcome, assignment=assignment), bound)
+    bounds = [family_set.bound for family_set in family_sets]
+    parts = parts_of_gap(context, best.priced, assignment, bound, bounds, reporter)
+    return result_of(replace(finished, gap_parts=parts))
 
 
 def _over_budget(context: SolveContext, family_sets: list[FamilySet], bound: float) -> PlanResult | None:

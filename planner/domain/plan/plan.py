@@ -166,6 +166,18 @@ class Surrogate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GapParts:
+    """What the seconds between a plan and its bound consist of; the first three add up to them."""
+
+    balance_seconds: float  # what other places for the same shards may gain, at most
+    packing_seconds: float  # what the shards cost for no placement spreads them evenly
+    choice_seconds: float  # what the shards cost, spread evenly, above those that the bound mixes
+    refuted_seconds: float  # what telling plans apart raised the bound by
+    is_bound_final: bool  # whether a longer bound would prove no more
+    late_gain_seconds: float | None  # of the second half of the solve; None where the first half found no plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The immutable result of a solve."""
 
@@ -184,6 +196,7 @@ class Plan:
     movement: Movement | None = None  # from the plan that ran before, where there is one
     surrogate: Surrogate | None = None
     found_seconds: float | None = None  # from the beginning of the search until this plan; None where none was made
+    gap_parts: GapParts | None = None  # None where there is no bound of its own, or moving costs something
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,12 +162,16 @@ def branch_kinds(
     """Return sets that hold every plan of a problem in one of them, each with its bound.
 
     Part of the boxes of bounds is spent on sets, the others on the set with the least bound, more of them each time,
-    until the least bound of all is final or no set may hold a plan better than a known one.
+    until the least bound of all is final or no set may hold a plan better than a known one. ``relaxed_seconds`` of each
+    bound is that of all plans.
     """
     deadline = deadline or Deadline()
     most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, MOST_SETS))
     nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds, deadline=deadline)
     leaves = [node.kinds for node in nodes if node.children is None]
+    relaxed = nodes[0].kinds.bound.relaxed_seconds if nodes else 0.0
+    for one in leaves:
+        one.bound = replace(one.bound, relaxed_seconds=relaxed)
     left = max_boxes - _BOXES_OF_A_SET * len(nodes)
     heap = [(one.bound.seconds, number, _FEWEST_BOXES) for number, one in enumerate(leaves)]
     heapq.heapify(heap)
@@ -177,7 +181,7 @@ def branch_kinds(
         boxes, one = min(wanted, left), leaves[number]
         left -= boxes
         found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds, is_over=deadline.is_over)
-        one.bound = replace(found, seconds=max(found.seconds, bound))
+        one.bound = replace(found, seconds=max(found.seconds, bound), relaxed_seconds=relaxed)
         if found.is_final:
             known = min(known, one.bound.seconds)  # all sets together prove no more than this
         else:

@@ -17,6 +17,7 @@ from planner.output.plan_document import (
     CheckpointDocument,
     EvidenceDocument,
     FallbackDocument,
+    GapPartsDocument,
     LoadsDocument,
     MovementDocument,
     PhaseDocument,
@@ -97,6 +98,7 @@ def _without_shards(
         "tables": [_table(table) for table in plan.placement.tables],
         **_loads(evaluation),
         "surrogate": None if plan.surrogate is None else image_of(SurrogateDocument, plan.surrogate),
+        "gap_parts": None if plan.gap_parts is None else image_of(GapPartsDocument, plan.gap_parts),
         "movement": None if plan.movement is None else _movement(plan.movement),
         "provenance": {
             "cost_model": evaluation.cost_model,

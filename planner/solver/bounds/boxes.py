@@ -99,6 +99,7 @@ class Branched:
     #: up on that box, the last one that was split instead.
     box: Box | None
     nodes: tuple[Node, ...]  # the first one is the root
+    root_seconds: float = 0.0  # the bound before anything was split
     is_final: bool = True  # whether more boxes would prove no more
 
 
@@ -119,13 +120,16 @@ def branch(
     max_boxes: int,
     known_seconds: float = np.inf,
     start: Prices | None = None,
+    choices: Bools | None = None,
     is_over: Callable[[], bool] = never,
 ) -> Branched:
     """Split boxes until the bound stands on whole choices that keep the rule, or ``max_boxes`` were looked at.
 
-    ``is_over`` is asked before each split, and ends them.
+    Plans take some of the ``choices`` alone, shape (C,), where these are given. ``is_over`` is asked before each split,
+    and ends them.
     """
-    phases, choices = model.weight.shape[0], np.ones(len(model.choice_table), dtype=np.bool_)
+    phases = model.weight.shape[0]
+    choices = np.ones(len(model.choice_table), dtype=np.bool_) if choices is None else choices
     prices = average_prices(model) if start is None else start
     nothing, endless = np.zeros(phases), np.full(phases, np.inf)
     whole = Part(low=nothing, high=endless, room=endless, choices=choices)
@@ -140,7 +144,13 @@ def branch(
         found = _halves(model, box)
         if found is None or len(nodes) >= max_boxes or is_over():
             reported = box if box.relaxed.is_solved else last
-            return Branched(bound_seconds=bound, box=reported, nodes=tuple(nodes), is_final=found is None)
+            return Branched(
+                bound_seconds=bound,
+                box=reported,
+                nodes=tuple(nodes),
+                root_seconds=root.bound_seconds,
+                is_final=found is None,
+            )
         heapq.heappop(heap)
         last = box
         split, halves = found
@@ -150,7 +160,7 @@ def branch(
             nodes.append(_node(half, child))
             if child is not None and child.bound_seconds < known_seconds:
                 heapq.heappush(heap, (child.bound_seconds, len(nodes) - 1, child))
-    return Branched(bound_seconds=known_seconds, box=None, nodes=tuple(nodes))
+    return Branched(bound_seconds=known_seconds, box=None, nodes=tuple(nodes), root_seconds=root.bound_seconds)
 
 
 def _node(part: Part, box: Box | None) -> Node:

@@ -1,7 +1,7 @@
 """The best of the bounds, cheapest first, and what the best one says about good plans."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from planner.solver.bounds.dual import Prices, average_prices, dual_value
 from planner.solver.bounds.relaxation import Relaxation, relaxations
 from planner.solver.problem import RelaxationHint, SolverProblem
 
-_ROUNDING = 1e-9  # relative; float sums of up to 1e5 terms err by far less
+ROUNDING = 1e-9  # relative; float sums of up to 1e5 terms err by far less
 _ROOMY, _TAKEN = 1.001, 1e-6  # of the room of a piece, and of a choice: what counts as room, and as taken
 _MEMORY_STEPS = 40  # halvings of the price of bytes
 
@@ -22,6 +22,7 @@ class Bound:
 
     seconds: float
     hint: RelaxationHint | None
+    relaxed_seconds: float = 0.0  # the bound of the first relaxation, before any split
     is_final: bool = False  # whether more boxes would prove no more
 
 
@@ -37,17 +38,20 @@ def lower_bound(
     ``max_boxes`` limits the branching of :mod:`planner.solver.bounds.boxes`; ``known_seconds`` is the objective
     of a plan that is known, which no box worse than it can improve on; ``is_over`` says that boxes are split no more.
     """
-    best, is_final = Bound(seconds=0.0, hint=None), True
+    best, is_final, relaxed = Bound(seconds=0.0, hint=None), True, 0.0
     for model in relaxations(priced):
         cheap = priced_memory(model)
         branched = branch(model, max_boxes=max_boxes, known_seconds=known_seconds, start=cheap, is_over=is_over)
         is_final &= branched.is_final
-        value = max(dual_value(model, cheap), largest_piece(model), branched.bound_seconds)
+        simple = max(dual_value(model, cheap), largest_piece(model))
+        relaxed, value = max(relaxed, simple, branched.root_seconds), max(simple, branched.bound_seconds)
         if value > best.seconds or best.hint is None:
             box = branched.box
             hint = _guide(priced, model, box) if box is not None and box.relaxed.is_solved else None
             best = Bound(seconds=max(value, best.seconds), hint=hint)
-    return Bound(seconds=best.seconds * (1 - _ROUNDING), hint=best.hint, is_final=is_final)
+    return replace(
+        best, seconds=best.seconds * (1 - ROUNDING), relaxed_seconds=relaxed * (1 - ROUNDING), is_final=is_final
+    )
 
 
 def quick_bound(priced: SolverProblem) -> float:
@@ -55,7 +59,7 @@ def quick_bound(priced: SolverProblem) -> float:
     best = 0.0
     for model in relaxations(priced):
         best = max(best, dual_value(model, average_prices(model)), largest_piece(model))
-    return best * (1 - _ROUNDING)
+    return best * (1 - ROUNDING)
 
 
 def _guide(priced: SolverProblem, model: Relaxation, box: Box) -> RelaxationHint:

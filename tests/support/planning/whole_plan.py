@@ -12,6 +12,7 @@ from planner.domain.plan.plan import (
     Assumption,
     Evaluation,
     Fallback,
+    GapParts,
     PhaseLoad,
     Plan,
     Prediction,
@@ -43,6 +44,14 @@ def whole_plan() -> Plan:
         assumptions=(Assumption(subject="model.pipeline", value="none", evidence="default", source="the spec"),),
         versions={"shardplan": "0.1.0"},
         movement=_movement(),
+        gap_parts=GapParts(
+            balance_seconds=0.04,
+            packing_seconds=0.05,
+            choice_seconds=0.01,
+            refuted_seconds=0.2,
+            is_bound_final=False,
+            late_gain_seconds=0.02,
+        ),
         surrogate=Surrogate(
             seconds=1.0, lower_bound_seconds=0.8, relative_gap=0.25, round=1, num_rounds=3, moved_shards=2
         ),

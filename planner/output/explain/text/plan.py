@@ -8,6 +8,7 @@ from cost_models.text.number_text import at_most_text, counted, number_ranges, n
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.explain.text.checkpoint import checkpoint_lines
 from planner.output.explain.text.fullest_ranks import fullest_ranks
+from planner.output.explain.text.gap import gap_lines
 from planner.output.explain.text.layout import (
     INDENT,
     WIDTH,
@@ -111,7 +112,7 @@ def _objective(plan: PlanDocument) -> list[str]:
     )
     if termination["detail"]:
         lines += paragraph(termination["detail"])
-    return lines
+    return [*lines, *gap_lines(plan)]
 
 
 def _serving(plan: PlanDocument) -> list[str]:

@@ -105,34 +105,45 @@ class _Search:
     def best_of(self, sets: SetsOfKinds) -> list[FamilySet]:
         """Search sets of kinds, each for a while, and then the best of them; return all that have a plan."""
         gap = 1 + self._context.limits.ending_gap
-        some = sets.worth_searching(least_seconds(sets.tried) / gap)
-        if len(some) > 1:
-            self.each(some, _LOOKED_AT)
-        found = [*sets.tried, *sets.leaves]
+        some = sets.worth_searching(self._context, least_seconds(sets.tried) / gap)
+        spent = self.each(some, _LOOKED_AT, is_last=False) if len(some) > 1 else 0.0
+        found = [*sets.tried, *sets.leaves, *some]
         known = least_seconds(found)
         left = sorted((one for one in some if one.bound.seconds * gap < known), key=lambda one: one.seconds)
-        self.each(left[:1], 1.0 - _LOOKED_AT if len(some) > 1 else 1.0)
+        self.each(left[:1], 1.0 - spent)
         if sets.is_cut_by_clock:  # a proof holds, but with other sets another plan within the gap may come out
             for one in found:
                 one.outcome = _cut_by_clock(one.outcome)
         return found
 
-    def each(self, family_sets: list[FamilySet], part: float) -> None:
-        """Search sets one after the other, in a part of what is left of the limit; each gets as much."""
+    def each(self, family_sets: list[FamilySet], part: float, *, is_last: bool = True) -> float:
+        """Search sets one after the other with equal parts of some work; return the part of all work that they took.
+
+        They take all the time that is left if they are the last ones, else the same part of it. Sets that hold no plan
+        better than those that were found before are left out.
+        """
         context, reporter = self._context, self._reporter
         is_unsolved = not np.isfinite(least_seconds(family_sets))
+        later: float | None = 0.0 if is_last else None  # seconds of the limit that are kept for other sets
+        spent = 0.0  # part of the work
         for index, family_set in enumerate(family_sets):
+            if family_set.bound.seconds * (1 + context.limits.ending_gap) >= least_seconds(family_sets):
+                continue
+            share = (part - spent) / (len(family_sets) - index)
+            spent += share
             searched_seconds = context.limits.time_limit_seconds * (1 - _SPARE) - _FINISHES * reporter.finish_seconds
             reporter.until_seconds = context.began_seconds + searched_seconds
             left = searched_seconds - (time.monotonic() - context.began_seconds)
+            later = (1 - part) * max(left, 0.0) if later is None else later
             if is_unsolved:  # what came before was late, and found nothing that could be the answer
                 left = max(left, _UNSOLVED * context.limits.time_limit_seconds)
             limits = replace(
                 context.limits,
-                time_limit_seconds=max(part * left / (len(family_sets) - index), 1e-3),
-                work_limit_seconds=part * _SEARCHED * context.limits.work_seconds / len(family_sets),
+                time_limit_seconds=max((left - later) / (len(family_sets) - index), 1e-3),
+                work_limit_seconds=share * _SEARCHED * context.limits.work_seconds,
             )
             family_set.outcome = self._marked_if_cut_by_clock(family_set, self._found(family_set, limits))
+        return spent
 
     def _found(self, family_set: FamilySet, limits: SolveLimits) -> Outcome:
         priced, bound = family_set.priced, family_set.bound.seconds

@@ -75,6 +75,18 @@ def whole_set(priced: SolverProblem) -> KindSet | None:
     return _set_of(priced, *_all_open(priced))
 
 
+def set_of_just(priced: SolverProblem, kinds: Bools) -> KindSet | None:
+    """Return the set of the plans that use just these kinds, (K,), without a bound; ``None`` where it holds none."""
+    return _set_of(priced, kinds, kinds)
+
+
+def kinds_of_options(priced: SolverProblem, options: Ints) -> Bools:
+    """Return which kinds options are of, (K,)."""
+    used = np.zeros(priced.num_kinds, dtype=np.bool_)
+    used[priced.family_kind[priced.option_family[options]]] = True
+    return used
+
+
 def without_replaced_kinds(priced: SolverProblem) -> SolverProblem:
     """Return a problem without the kinds that another one replaces at no cost: the same ranks under another name."""
     return restrict(priced, (replaced_kinds(priced) < 0)[priced.family_kind])

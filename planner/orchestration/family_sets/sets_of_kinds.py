@@ -14,21 +14,40 @@ from planner.orchestration.family_sets.kind_sets import (
     KindSet,
     branch_kinds,
     first_sets,
+    kinds_of_options,
     most_first_sets,
+    set_of_just,
     without_one,
     without_replaced_kinds,
 )
 from planner.orchestration.finish_plan import SolveContext
 from planner.orchestration.incumbents import IncumbentReporter
 from planner.pricing.price_options import drop_unusable, restrict
-from planner.solver.bounds.chain import lower_bound
+from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.evaluate import used_kinds
+from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.problem import Outcome, SolverProblem
 
 #: Sets that are searched before the best of them is searched for long: by tables times ranks, at most so many of them.
 _SEARCHED = ((1_500, 6), (8_000, 3))
 _FEWEST_SEARCHED = 2
+_PROVABLE = 250  # placements, up to which an exact search usually ends
 _FIRST_UNTIL = 0.25  # part of what is left of the time limit: deadline of first plans
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Leaf:
+    """One of the sets that hold every plan of a mode."""
+
+    leaf: FamilySet
+    kinds: KindSet
+    usable: SolverProblem  # the mode
+    plans: list[FamilySet]  # first plans that use its kinds, the best one first
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds of the best first plan; infinite if there is none."""
+        return self.plans[0].seconds if self.plans else np.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,25 +55,29 @@ class SetsOfKinds:
     """What is known before the long searches."""
 
     tried: list[FamilySet]  # with first plans
-    leaves: list[FamilySet]  # that hold every plan of the modes, with bounds
+    parts: list[Leaf]
     is_cut_by_clock: bool  # another run may try other sets
 
-    def worth_searching(self, known_seconds: float) -> list[FamilySet]:
-        """Return sets that may hold a plan better than ``known_seconds``, of least bound first, and the best one tried.
+    @property
+    def leaves(self) -> list[FamilySet]:
+        """Sets that hold every plan of the modes, with bounds."""
+        return [part.leaf for part in self.parts]
 
-        That one is searched where no leaf has just its kinds, and bounds have no set of their own for it.
+    def worth_searching(self, context: SolveContext, known_seconds: float) -> list[FamilySet]:
+        """Return sets that may hold a plan better than ``known_seconds``: that of the best plan, then of least bound.
+
+        All plans of each use the same kinds, so that a search knows what they start.
         """
-        leaves = [one for one in self.leaves if one.bound.seconds < known_seconds]
-        if not leaves:
+        parts = [part for part in self.parts if part.leaf.bound.seconds < known_seconds]
+        if not parts:
             return []
-        leaves.sort(key=lambda one: (one.bound.seconds, one.seconds))
-        best = min(self.tried, key=lambda one: one.seconds)
-        alike = [one for one in leaves if np.array_equal(_families_of(one), _families_of(best))]
-        first = alike[:1]
-        if not first:
-            best.bound = lower_bound(best.priced)
-            first = [best]
-        return [*first, *(one for one in leaves if one not in first)][: _most_searched(best.priced)]
+        most = _most_searched(parts[0].leaf.priced)
+        parts.sort(key=lambda part: (part.seconds, part.leaf.bound.seconds))
+        best = parts[:1] if parts[0].plans else []
+        others = sorted((part for part in parts if part not in best), key=lambda part: part.leaf.bound.seconds)
+        first = [_decided(context, part) for part in best]
+        rest = sorted((_decided(context, part) for part in others[:most]), key=lambda one: one.bound.seconds)
+        return [*first, *(one for one in rest if one.bound.seconds < known_seconds)][:most]
 
 
 def sets_of_kinds(
@@ -91,8 +114,8 @@ def sets_of_kinds(
     for usable in of_modes:
         boxes = max(max_boxes(usable) // len(of_modes), 1)
         for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounded):
-            leaves.append(_leaf(context, one, tried))
-    return SetsOfKinds(tried=tried, leaves=leaves, is_cut_by_clock=first.ended_work or bounded.ended_work)
+            leaves.append(_leaf(context, one, usable, tried))
+    return SetsOfKinds(tried=tried, parts=leaves, is_cut_by_clock=first.ended_work or bounded.ended_work)
 
 
 def _most_searched(priced: SolverProblem) -> int:
@@ -131,22 +154,57 @@ def _first_plans(
                 break
 
 
-def _leaf(context: SolveContext, one: KindSet, tried: list[FamilySet]) -> FamilySet:
-    """Return a set with the best plan of those tried that it holds."""
-    priced = one.priced
+def _leaf(context: SolveContext, kinds: KindSet, usable: SolverProblem, tried: list[FamilySet]) -> Leaf:
+    """Return a set with the plans of those tried that use its kinds, the best one first."""
+    plans = []
+    for one in tried:
+        if one.outcome.assignment is None:
+            continue
+        used = used_kinds(one.priced, one.outcome.assignment)[: len(kinds.allowed)]
+        if not np.any(used & ~kinds.allowed) and not np.any(kinds.required & ~used):
+            plans.append(one)
+    plans.sort(key=lambda one: one.seconds)
+    return Leaf(leaf=_with_best(context, kinds.priced, kinds.bound, plans), kinds=kinds, usable=usable, plans=plans)
+
+
+def _with_best(context: SolveContext, priced: SolverProblem, bound: Bound, plans: list[FamilySet]) -> FamilySet:
+    """Return a set with the best of some plans that it has the families of."""
     if context.previous_state is not None:
         priced, _ = at_home(context, priced)
-    leaf = FamilySet(priced=priced, outcome=Outcome.without_plan("", None), bound=one.bound)
-    for other in tried:
-        if other.outcome.assignment is None:
-            continue
-        used = used_kinds(other.priced, other.outcome.assignment)[: len(one.allowed)]
-        if np.any(used & ~one.allowed) or np.any(one.required & ~used):
-            continue
-        assignment = transferred(other.outcome.assignment, other.priced, priced)
+    found = FamilySet(priced=priced, outcome=Outcome.without_plan("", None), bound=bound)
+    for one in plans:
+        assert one.outcome.assignment is not None
+        assignment = transferred(one.outcome.assignment, one.priced, priced)
         if assignment is not None:
-            leaf.outcome = leaf.better(replace(other.outcome, assignment=assignment))
-    return leaf
+            found.outcome = found.better(replace(one.outcome, assignment=assignment))
+    return found
+
+
+def _decided(context: SolveContext, part: Leaf) -> FamilySet:
+    """Return the plans of a leaf that use the kinds of its best plan, or those of the relaxation if these promise more.
+
+    Of a leaf that leaves kinds open searches would not know what plans start. A leaf so small that an exact search
+    proves something of all its plans stays as it is.
+    """
+    leaf, kinds = part.leaf, part.kinds
+    if kinds.is_decided or num_placements(leaf.priced) <= _PROVABLE:
+        return leaf
+    wanted = []
+    if part.plans and (plan := part.plans[0].outcome.assignment) is not None:
+        wanted.append(used_kinds(part.plans[0].priced, plan))
+    if leaf.bound.hint is not None:
+        wanted.append(kinds_of_options(kinds.priced, leaf.bound.hint.option))
+    sets = {}
+    for used in wanted:
+        just = set_of_just(part.usable, kinds.required | used[: len(kinds.required)])
+        if just is not None and just.required.tobytes() not in sets:
+            just.bound = lower_bound(just.priced)
+            sets[just.required.tobytes()] = just
+    if not sets:
+        return leaf
+    best = min(sets.values(), key=lambda one: one.bound.seconds)
+    bound = replace(best.bound, seconds=max(best.bound.seconds, leaf.bound.seconds))
+    return _with_best(context, best.priced, bound, part.plans)
 
 
 def _schemes(families: Families, priced: SolverProblem) -> Ints:
@@ -155,7 +213,3 @@ def _schemes(families: Families, priced: SolverProblem) -> Ints:
     schemes = np.zeros(priced.num_kinds, dtype=np.int64)
     schemes[priced.family_kind] = of_family[priced.family_source]
     return schemes
-
-
-def _families_of(one: FamilySet) -> Ints:
-    return one.priced.family_source

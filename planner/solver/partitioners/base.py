@@ -9,6 +9,8 @@ from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverPr
 
 #: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
 RESOLUTION = 1e-6
+#: Part of the limit by which work may fall behind the clock before the clock spends the rest.
+_BEHIND = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +50,10 @@ class SolveLimits:
 class Effort:
     """How much of a limit is spent: work in reproducible searches, wall clock in others.
 
-    Work is counted in seconds that it would take on a machine about half as fast as the one on
-    which the searches were tuned, so that a reproducible search normally ends well before its
-    limit. On a machine so busy that it does not, the clock ends it, and says so.
+    Work is counted in the seconds of a machine about half as fast as the one on which searches were tuned, so that
+    a reproducible search normally ends well before its limit. If the machine is so busy or slow that work falls far
+    behind the clock, the clock counts from then on, and the search says so: what a search does last, such as
+    refining its best plan, is then shorter instead of missing.
     """
 
     def __init__(self, limits: SolveLimits) -> None:
@@ -61,7 +64,9 @@ class Effort:
         self.total_seconds = self._work_limit_seconds if limits.reproducible else self._time_seconds
         self._began_seconds = time.monotonic()
         self._work_seconds = 0.0
-        self._timed_out = self.is_stopped = False
+        #: fractions of the work and of the time from which on the clock counts; ``None`` while work does
+        self._handed_over: tuple[float, float] | None = None if limits.reproducible else (0.0, 0.0)
+        self.is_stopped = False
 
     def stop(self) -> None:
         """End the search, from whichever thread."""
@@ -73,14 +78,17 @@ class Effort:
 
     @property
     def fraction(self) -> float:
-        """What is spent, 1 or more at the limit."""
+        """What is spent, 1 or more at the limit; it never falls."""
         if self.is_stopped:
             return 1.0
         by_the_clock = (time.monotonic() - self._began_seconds) / self._time_seconds
-        self._timed_out = self._timed_out or by_the_clock >= 1
-        return (
-            self._work_seconds / self._work_limit_seconds if self.reproducible and not self._timed_out else by_the_clock
-        )
+        if self._handed_over is None:
+            by_work = self._work_seconds / self._work_limit_seconds
+            if by_the_clock < min(by_work + _BEHIND, 1.0):
+                return by_work
+            self._handed_over = min(by_work, 1.0), min(by_the_clock, 1.0)
+        of_work, of_time = self._handed_over
+        return by_the_clock if by_the_clock >= 1 else of_work + (1 - of_work) * (by_the_clock - of_time) / (1 - of_time)
 
     @property
     def is_late(self) -> bool:
@@ -90,7 +98,7 @@ class Effort:
     @property
     def limit(self) -> str:
         """The name of the limit that ends this search."""
-        return "deterministic_time" if self.reproducible and not self._timed_out else "time"
+        return "deterministic_time" if self._handed_over is None else "time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

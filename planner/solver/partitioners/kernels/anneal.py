@@ -35,6 +35,7 @@ class ProposalRates(NamedTuple):
     after_cuts: float
     on_hosts: float  # of moves and swaps
     ejection: float  # pieces that are driven off a rank
+    replacement: float  # tables that are placed again under another option, where tables may be cut
 
 
 @compiled
@@ -52,22 +53,22 @@ def propose(data: Data, state: State, before: float, bar: float, cuts: bool, rat
         return start_ejection_chain(data, state, before, bar)
     if data.columns_before.shape[0] > 0 and random_unit(state) < _RETURN_SHARE:
         return send_home(data, state, before, bar)
-    kind = random_below(state, 100)
     if not cuts:
-        if kind < 47:
+        if random_below(state, 100) < 47:
             return move_piece(data, state, scope, before, bar)
         return swap_pieces(data, state, scope, before, bar)
+    if random_unit(state) < rates.replacement:
+        return replace_item(data, state, before, bar)
+    kind = random_below(state, 100)
     if kind < 32:
         return move_piece(data, state, scope, before, bar)
     if kind < 68:
         return swap_pieces(data, state, scope, before, bar)
-    if kind < 82:
+    if kind < 83:
         return shift_columns(data, state, pick_item(data, state), before, bar)
-    if kind < 91:
+    if kind < 92:
         return split_piece(data, state, pick_item(data, state), before, bar)
-    if kind < 99:
-        return merge_pieces(data, state, pick_item(data, state), before, bar)
-    return replace_item(data, state, before, bar)
+    return merge_pieces(data, state, pick_item(data, state), before, bar)
 
 
 @compiled
@@ -80,12 +81,19 @@ def anneal(
     penalty: float,
     cuts: bool,
     rates: ProposalRates,
-) -> None:
-    """Try a number of moves at one temperature, some of them redistributions."""
+    most_looked: float,
+) -> int:
+    """Try a number of moves at one temperature, some of them redistributions; return how many were tried.
+
+    They end early once redistributions have looked at more than ``most_looked`` sets of pieces, by ``state.looked``.
+    """
     refresh(data, state, smoothness, penalty)
     value = cost(data, state)
     reprice(data, state)
-    for _ in range(proposals):
+    for tried in range(proposals):
+        if state.looked[0] > most_looked:
+            return tried
         if propose(data, state, value, -temperature * np.log(1.0 - random_unit(state)), cuts, rates):
             value = cost(data, state)
             reprice(data, state)
+    return proposals

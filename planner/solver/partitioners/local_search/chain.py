@@ -22,7 +22,14 @@ from planner.solver.partitioners.kernels.state.records import pack_data, pack_st
 from planner.solver.partitioners.kernels.state.state import empty_state
 from planner.solver.partitioners.local_search.items import Items
 from planner.solver.partitioners.local_search.piece_order import order_for_fewest_moves
-from planner.solver.partitioners.local_search.proposal_mix import PAIR_REDISTRIBUTION_RATE, proposal_rates, work_seconds
+from planner.solver.partitioners.local_search.proposal_mix import (
+    PAIR_REDISTRIBUTION_RATE,
+    expected_redistribution_seconds,
+    looked_seconds,
+    looks_of,
+    proposal_rates,
+    work_seconds,
+)
 from planner.solver.partitioners.local_search.search_data import View, from_assignment, shape_families, to_assignment
 from planner.solver.partitioners.local_search.starts import Target
 from planner.solver.problem import Assignment
@@ -36,7 +43,11 @@ _MOST_PENALTY = 1e5
 _PRICE_UP, _PRICE_DOWN = 1.2, 0.97
 #: Bytes that may move are short once so many of them do; all of them together then cost some part of the objective.
 _SPENT, _LEAST_MOVE_PRICE = 0.95, 1e-3
-_CHUNK = 4096  # proposals between two looks at the limit and at the plan
+_CHUNK, _LEAST_CHUNK = 4096, 256  # proposals between two looks at the limit and at the plan
+_COOLED_IN = 8  # chunks at least, so that a short stage cools too
+#: Work of redistributions after which their count weighs as much as the expectation, and the part of both that the next
+#: chunk remembers: most redistributions are seen to be hopeless at once, and a few take long.
+_BELIEVED_SECONDS, _REMEMBERED = 5e-3, 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +122,7 @@ class Chain:
         self._arrays.counters["move_price"] = self._move_price
         self.best_seconds = np.inf
         self._best: tuple[Ints, Ints, Ints] | None = None
+        self._expected_seconds = self._counted_seconds = 0.0  # work of recent redistributions of three ranks
 
     def build(self, options: Ints, target: Target, order: Ints, within: Effort | None = None) -> bool:
         """Place every item under its option, pinned ones first.
@@ -214,6 +226,11 @@ class Chain:
         over = float(self._arrays.counters["overflow"][0]) / len(self._view.data.rank_class)
         return True, self.seconds * (1.0 + _PENALTY * over)
 
+    @property
+    def _relative_work(self) -> float:
+        """Counted work of recent redistributions, in parts of the expected work."""
+        return (_BELIEVED_SECONDS + self._counted_seconds) / (_BELIEVED_SECONDS + self._expected_seconds)
+
     def run(
         self,
         stage: Stage,
@@ -228,6 +245,7 @@ class Chain:
         """
         began = effort.fraction
         scale = max(self.seconds, 1e-12)
+        part_seconds = (until - began) * effort.total_seconds / _COOLED_IN
         self._arrays.counters["overflow_penalty"] = self._penalty * scale
         while (now := effort.fraction) < until and self.best_seconds > good_seconds:
             self._adapt_move_price(scale)
@@ -235,19 +253,34 @@ class Chain:
             temperature = stage.first_temperature * (stage.last_temperature / stage.first_temperature) ** done
             smoothness = stage.first_smoothness * (stage.last_smoothness / stage.first_smoothness) ** done
             pieces = self._arrays.site_count
-            rates = proposal_rates(self._view, pieces, smoothness, pair=stage.pair_redistribution_rate, cuts=stage.cuts)
-            work = _CHUNK * work_seconds(self._view, pieces, rates, cuts=stage.cuts)
-            anneal(
+            rates = proposal_rates(
+                self._view,
+                pieces,
+                smoothness,
+                pair=stage.pair_redistribution_rate,
+                cuts=stage.cuts,
+                relative_work=self._relative_work,
+            )
+            without_redistributions = work_seconds(self._view, rates, cuts=stage.cuts)
+            expected = expected_redistribution_seconds(self._view, pieces, rates)
+            each = without_redistributions + self._relative_work * expected
+            proposals = int(np.clip(part_seconds / each, _LEAST_CHUNK, _CHUNK))
+            self._arrays.looked[0] = 0.0
+            proposals = anneal(
                 self._data,
                 self._state,
-                _CHUNK,
+                proposals,
                 temperature * scale,
                 smoothness,
                 self._penalty * scale,
                 stage.cuts,
                 rates,
+                looks_of(max(part_seconds, _LEAST_CHUNK * each)),
             )
-            effort.spend(work)
+            counted = looked_seconds(float(self._arrays.looked[0]))
+            self._expected_seconds = _REMEMBERED * self._expected_seconds + proposals * expected
+            self._counted_seconds = _REMEMBERED * self._counted_seconds + counted
+            effort.spend(proposals * without_redistributions + counted)
             if self.look() and on_better_plan is not None:
                 on_better_plan()
 

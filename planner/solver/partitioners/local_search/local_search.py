@@ -34,6 +34,7 @@ from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverPr
 _SETTLE_UNTIL, _REHEAT_UNTIL = 0.4, 0.85  # of the limit
 _GENERATIONS_UNTIL = (0.2, 0.35, 0.5, 0.65)  # of it, where races follow each other
 _KEEP_SHARE = 0.1  # of it, for a plan that runs already
+_FIRST_REFINEMENT_SHARE = 0.05  # of it, for a known plan: cuts and moves that help its slowest ranks
 #: Heats of a round, in objectives x items: what one table more or less on a rank changes is about 1.
 _TEMPERATURES = (0.005, 0.03, 0.2, 1.0, 5.0)
 _PER_ROUND = 4000  # proposals per item
@@ -92,6 +93,9 @@ class _Search:
             # What a plan that runs already costs to leave, a construction has to make good first.
             for chain in known:
                 self._settle_for(chain, _KEEP_SHARE)
+        else:
+            for chain in known:
+                self._run(chain, FINAL_REFINEMENT, self._effort.fraction + _FIRST_REFINEMENT_SHARE)
         filled = self._fill(hint)
         first_until, *later_until = _GENERATIONS_UNTIL if self._learns else (_SETTLE_UNTIL,)
         chains = self._halve_field(hint, filled, first_until) + known

@@ -1,8 +1,9 @@
 """What a search proposes how often, and the nominal work of a proposal.
 
 A deal of three sites costs twice as much with every two pieces more that they hold: from a few microseconds to some
-hundreds. Where sites hold few pieces a deal is hardly dearer than a swap and reaches much more, so that the
-share of deals follows from what they cost.
+hundreds. Where many deals of these pieces are nearly as good, as with equal tables, it costs ten times as much again.
+Where sites hold few pieces a deal costs hardly more than a swap and reaches much more, so that the share of deals
+follows from what they cost: the sets of pieces that they looked at are counted.
 """
 
 import numpy as np
@@ -21,8 +22,14 @@ _SHARP = 150.0
 #: dealt at once; all deals of three at most; cuts with a deal of what they touch, of which most are seen to be hopeless
 #: at once; pieces that are driven out, where one phase counts.
 _THREE_RANK_RATE, _MAX_THREE_RANK_RATE, _AFTER_CUT_RATE, _EJECTION_RATE = 1e-2, 0.1, 0.4, 2e-2
-#: Nominal work of a deal of three: at least, and for every way to fill one half of what is dealt.
-_LEAST_SECONDS, _WAY_SECONDS = 9e-6, 6e-7
+#: Tables that are placed again under another option, where tables may be cut: at most, of these proposals, and in parts
+#: of the work of all others.
+_MAX_REPLACEMENT_RATE, _REPLACING = 0.1, 0.5
+#: Nominal work of that for each piece, and for each rank that one may go to.
+_PIECE_SECONDS, _PLACE_SECONDS = 1.1e-6, 8e-8
+#: Nominal work that is expected of a redistribution of three sites: at least, and for every way to fill one half of its
+#: pieces. Nominal work of a set of pieces that one looked at: within 10% of what chunks of six models took.
+_LEAST_SECONDS, _WAY_SECONDS, _LOOK_SECONDS = 9e-6, 6e-7, 1.05e-7
 #: Nominal work of a cut with a deal: at least, and in parts of a deal of three.
 _CUT_SECONDS, _OF_A_REDISTRIBUTION = 4e-6, 0.023
 _EJECTION_SECONDS = 3e-7  # nominal work of driving a piece out, for every rank: sums are counted anew on the way
@@ -39,27 +46,49 @@ def proposal_seconds(items: int) -> float:
 
 
 def redistribution_seconds(pieces: float) -> float:
-    """Return the nominal work of a deal of three sites that hold so many pieces together."""
+    """Return the nominal work that is expected of a redistribution of three sites that hold so many pieces together."""
     return float(_LEAST_SECONDS + _WAY_SECONDS * 2 ** (min(pieces, MAX_REDISTRIBUTED) / 2))
 
 
-def proposal_rates(view: View, site_count: Ints, smoothness: float, *, pair: float, cuts: bool) -> ProposalRates:
+def looked_seconds(looked: float) -> float:
+    """Return the nominal work of redistributions that looked at so many sets of pieces."""
+    return _LOOK_SECONDS * looked
+
+
+def looks_of(seconds: float) -> float:
+    """Return how many sets of pieces redistributions look at in so much nominal work."""
+    return seconds / _LOOK_SECONDS
+
+
+def proposal_rates(
+    view: View, site_count: Ints, smoothness: float, *, pair: float, cuts: bool, relative_work: float = 1.0
+) -> ProposalRates:
     """Return how often ranks and hosts are dealt anew.
 
-    ``site_count``, shape (R + H,), are the pieces that lie on every rank and on every host.
+    ``site_count``, shape (R + H,), are the pieces that lie on every rank and on every host; ``relative_work`` is the
+    counted work of redistributions in parts of the expected work.
     """
     ranks = len(view.data.rank_class)
     on_hosts = float(np.sum(site_count[ranks:])) / max(int(np.sum(site_count)), 1)
+    items = len(view.data.item_columns)
+    replacement = (
+        min(_MAX_REPLACEMENT_RATE, _REPLACING * proposal_seconds(items) / _replacement_seconds(view)) if cuts else 0.0
+    )
     if smoothness < _SHARP or ranks < 3:
-        return ProposalRates(pair=pair, three_rank=0.0, after_cuts=0.0, on_hosts=on_hosts, ejection=0.0)
-    mean_seconds = _three_rank_seconds(view, site_count, on_hosts)
-    three_rank = min(_THREE_RANK_RATE * redistribution_seconds(MAX_REDISTRIBUTED) / mean_seconds, _MAX_THREE_RANK_RATE)
+        return ProposalRates(
+            pair=pair, three_rank=0.0, after_cuts=0.0, on_hosts=on_hosts, ejection=0.0, replacement=replacement
+        )
+    usual_seconds = redistribution_seconds(MAX_REDISTRIBUTED)
+    mean_seconds = relative_work * _three_rank_seconds(view, site_count, on_hosts)
+    three_rank = min(_THREE_RANK_RATE * usual_seconds / mean_seconds, _MAX_THREE_RANK_RATE)
+    after_cut = min(_after_cut_seconds(usual_seconds) / _after_cut_seconds(mean_seconds), 1.0)
     return ProposalRates(
         pair=0.0,
         three_rank=three_rank,
-        after_cuts=_AFTER_CUT_RATE * _redistribution_chance(view) if cuts else 0.0,
+        after_cuts=_AFTER_CUT_RATE * after_cut * _redistribution_chance(view) if cuts else 0.0,
         on_hosts=on_hosts,
         ejection=_EJECTION_RATE if len(view.data.weight) == 1 else 0.0,
+        replacement=replacement,
     )
 
 
@@ -69,22 +98,36 @@ def _redistribution_chance(view: View) -> float:
     return float(np.sum(alike**3)) if np.any(view.data.family_max_pieces > 1) else 0.0
 
 
-def work_seconds(view: View, site_count: Ints, rates: ProposalRates, *, cuts: bool) -> float:
-    """Return the nominal work of a proposal, on average."""
+def work_seconds(view: View, rates: ProposalRates, *, cuts: bool) -> float:
+    """Return the nominal work of a proposal, on average, without that of redistributions of three sites."""
     data = view.data
     each = proposal_seconds(len(data.item_columns)) * (1 + _ON_HOSTS * rates.on_hosts)
     if cuts:
         each *= _CUTTING + _CUTTING_PER_RANK * min(len(data.rank_class), ALL_RANKS)
     if view.priced.move is not None:
         each *= _MOVING
+    each += rates.replacement * (_replacement_seconds(view) - each)
     if rates.three_rank > 0:
-        redistribution = _three_rank_seconds(view, site_count, rates.on_hosts)
         each *= _WITHOUT_REDISTRIBUTIONS * (1 - rates.after_cuts)
-        each += rates.after_cuts * (_CUT_SECONDS + _OF_A_REDISTRIBUTION * redistribution)
-        each += rates.three_rank * redistribution + rates.ejection * (1 - rates.after_cuts) * _EJECTION_SECONDS * len(
-            data.rank_class
-        )
+        each += rates.after_cuts * _CUT_SECONDS
+        each += rates.ejection * (1 - rates.after_cuts) * _EJECTION_SECONDS * len(data.rank_class)
     return each
+
+
+def expected_redistribution_seconds(view: View, site_count: Ints, rates: ProposalRates) -> float:
+    """Return the nominal work of redistributions of three sites that is expected of a proposal, on average."""
+    share = rates.three_rank + rates.after_cuts * _OF_A_REDISTRIBUTION
+    return share * _three_rank_seconds(view, site_count, rates.on_hosts) if share else 0.0
+
+
+def _replacement_seconds(view: View) -> float:
+    """Return the nominal work of placing a table again, as a mean over its options."""
+    places = min(len(view.data.rank_class), ALL_RANKS)
+    return float(np.mean(view.option_pieces)) * (_PIECE_SECONDS + _PLACE_SECONDS * places)
+
+
+def _after_cut_seconds(redistribution: float) -> float:
+    return _CUT_SECONDS + _OF_A_REDISTRIBUTION * redistribution
 
 
 def _three_rank_seconds(view: View, site_count: Ints, on_hosts: float) -> float:

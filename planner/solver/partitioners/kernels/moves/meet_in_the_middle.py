@@ -12,6 +12,8 @@ import numpy as np
 from cost_models.arrays import Floats, Ints
 from planner.solver.partitioners.kernels.compiled import compiled
 
+_ROW_LOOKS = 1.5  # what a sum of one half costs to make, sort and match, in sets that are priced
+
 
 class Terms(NamedTuple):
     """What loads cost: the sum over phases of price * e^((load - reference) / tau), each of shape (Q,)."""
@@ -80,12 +82,14 @@ def find_cheap_sets(
     halves: Floats,
     sets: Ints,
     costs: Floats,
+    looked: Floats,
 ) -> int:
     """Find sets of the chosen pieces, shape (n,), that cost less than the budget; return how many are kept.
 
     ``sets`` and ``costs``, shape (K,), keep the best, least cost first: bit i is piece ``chosen[i]``, the cost is
     ``least_cost``. The search ends after ``most`` sets between the bounds: where so many are, the bounds tell little.
-    ``halves``, shape (2, 2^((n + 1) // 2), D), is room to work in.
+    ``halves``, shape (2, 2^((n + 1) // 2), D), is room to work in. ``looked``, shape (1,), counts the sets that were
+    priced, and the sums of halves as so many sets as they cost.
     """
     for d in range(pieces.shape[1]):
         if wanted.lowest[d] > wanted.highest[d]:
@@ -99,6 +103,7 @@ def find_cheap_sets(
     order = np.argsort(other[:count, key])
     keys = other[:count, key][order]
     num_found, seen = 0, 0
+    looked[0] += _ROW_LOOKS * (count + (1 << first))
     for a in range(1 << first):
         place = np.searchsorted(keys, wanted.lowest[key] - one[a, key])
         while place < count and keys[place] <= wanted.highest[key] - one[a, key]:
@@ -111,6 +116,7 @@ def find_cheap_sets(
             if not lies_within:
                 continue
             seen += 1
+            looked[0] += 1.0
             if seen > most:
                 return num_found
             value = least_cost(terms, wanted, one[a], other[b])

@@ -19,6 +19,7 @@ from planner.solver.partitioners.local_search.search_data import Data
 MAX_REDISTRIBUTED = 18  # pieces at once: with 22 a deal takes four times as long
 _TRIED = 32  # sets for the first rank
 _MOST_SEEN = 2000  # sets between the bounds, for the first rank and for the second
+_MOST_LOOKED = 20_000.0  # sets, after which no other one is tried for the first rank: with equal pieces all are alike
 _ROUNDING = 1e-6  # bytes: sums of whole numbers
 
 
@@ -54,11 +55,12 @@ def bounds_of(terms: Terms, budget: float, base: Floats, total: Floats, capacity
 
 @compiled
 def best_three_rank_redistribution(
-    terms: Terms, budget: float, pieces: Floats, base: Floats, capacity: Floats, redistribution: Ints
+    terms: Terms, budget: float, pieces: Floats, base: Floats, capacity: Floats, redistribution: Ints, looked: Floats
 ) -> bool:
     """Write which of three ranks every piece goes to, shape (n,); ``False`` where no deal costs less than the budget.
 
-    ``pieces``, shape (n, Q + M), are loads and bytes; ``base``, shape (3, Q + M), what ranks carry anyhow.
+    ``pieces``, shape (n, Q + M), are loads and bytes; ``base``, shape (3, Q + M), what ranks carry anyhow;
+    ``looked``, shape (1,), counts the work.
     """
     count, phases = pieces.shape[0], terms.tau.shape[0]
     halves = np.empty((2, 1 << ((count + 1) // 2), pieces.shape[1]))
@@ -66,11 +68,13 @@ def best_three_rank_redistribution(
     second, its_cost = np.empty(1, dtype=np.int64), np.empty(1)
     total = np.sum(base, axis=0) + np.sum(pieces, axis=0)
     wanted = bounds_of(terms, budget, base[0], total, capacity, 2)
-    num_found = find_cheap_sets(pieces, np.arange(count), wanted, terms, budget, _MOST_SEEN, halves, firsts, costs)
+    num_found = find_cheap_sets(
+        pieces, np.arange(count), wanted, terms, budget, _MOST_SEEN, halves, firsts, costs, looked
+    )
     rest = np.empty(count, dtype=np.int64)
-    best = budget
+    best, until = budget, looked[0] + _MOST_LOOKED
     for k in range(num_found):
-        if costs[k] >= best:
+        if costs[k] >= best or looked[0] > until:
             break
         left = 0
         shared = base[1] + base[2]
@@ -86,7 +90,12 @@ def best_three_rank_redistribution(
         if taken >= best:
             continue
         theirs = bounds_of(terms, best - taken, base[1], shared, capacity[1:], 1)
-        if find_cheap_sets(pieces, rest[:left], theirs, terms, best - taken, _MOST_SEEN, halves, second, its_cost) == 0:
+        if (
+            find_cheap_sets(
+                pieces, rest[:left], theirs, terms, best - taken, _MOST_SEEN, halves, second, its_cost, looked
+            )
+            == 0
+        ):
             continue
         best = taken + its_cost[0]
         redistribution[:] = 0
@@ -148,6 +157,6 @@ def redistribute_three(
         base[home[i]] -= pieces[i]
     terms = Terms(state.price * state.tau, state.reference, state.tau)
     redistribution = home[:count].copy()
-    if not best_three_rank_redistribution(terms, budget, pieces, base, capacity, redistribution):
+    if not best_three_rank_redistribution(terms, budget, pieces, base, capacity, redistribution, state.looked):
         return False
     return redistribute(data, state, scope, sites, slots, home, redistribution, before, bar)

@@ -60,6 +60,7 @@ class State(NamedTuple):
     old_world_bytes: Floats  # (M,)
     counters: NDArray[np.void]  # (1,) of COUNTERS
     old_counters: NDArray[np.void]
+    looked: Floats  # (1,) sets of pieces that deals of three sites looked at
     saved_shape: Ints  # (most pieces of one item,) an item's pieces while another cut is tried
     saved_site: Ints
     gain: Floats  # (Q,) see sites.weigh and driving.forward_excess
@@ -106,6 +107,7 @@ def empty_state(data: Data, seed: int) -> State:
         old_world_bytes=np.zeros(tiers),
         counters=np.zeros(1, dtype=COUNTERS),
         old_counters=np.zeros(1, dtype=COUNTERS),
+        looked=np.zeros(1),
         saved_shape=np.zeros(most, dtype=np.int64),
         saved_site=np.zeros(most, dtype=np.int64),
         gain=np.zeros(phases),

@@ -167,3 +167,14 @@ def test_a_plan_within_the_gap_ends_the_search() -> None:
     again = LocalSearch().solve(priced, LIMITS, SearchOptions(start=first.assignment, lower_bound_seconds=known))
     assert again.limit == "gap"
     assert again.assignment is first.assignment
+
+
+def test_a_known_plan_is_refined_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any race: with cuts, and without heat."""
+    priced = random_priced(0, num_tables=12)
+    start = Greedy().solve(priced, LIMITS).assignment
+    assert start is not None
+    best = IncumbentTracker(priced, "local_search", None)
+    monkeypatch.setattr(_Search, "_halve_field", lambda *_: [])
+    _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(None, start)
+    assert best.seconds < 0.99 * objective_of(priced, start)

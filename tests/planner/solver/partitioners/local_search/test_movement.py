@@ -41,10 +41,13 @@ def test_counting_along_is_counting_again(seed: int, cuts: bool) -> None:
     assert begin is not None
     assert chain.load(begin)
     state, arrays = chain._state, chain._arrays  # noqa: SLF001
-    rates = ProposalRates(pair=0.05, three_rank=0.05, after_cuts=0.05 if cuts else 0.0, on_hosts=0.3, ejection=0.05)
+    after_cuts = 0.05 if cuts else 0.0
+    rates = ProposalRates(
+        pair=0.05, three_rank=0.05, after_cuts=after_cuts, on_hosts=0.3, ejection=0.05, replacement=0.05
+    )
     for _ in range(30):
         # Few proposals, so that sums of changes are not counted anew between them and the comparison.
-        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, rates)  # noqa: SLF001
+        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, rates, np.inf)  # noqa: SLF001
         moved, over, here = (
             arrays.counters["moved_bytes"][0],
             arrays.counters["overflow"][0],

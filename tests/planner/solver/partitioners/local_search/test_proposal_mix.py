@@ -12,7 +12,13 @@ from planner.solver.partitioners.base import Effort
 from planner.solver.partitioners.kernels.anneal import ProposalRates, anneal
 from planner.solver.partitioners.local_search import chain as chains
 from planner.solver.partitioners.local_search.chain import Stage, annealing, settle
-from planner.solver.partitioners.local_search.proposal_mix import proposal_rates, redistribution_seconds, work_seconds
+from planner.solver.partitioners.local_search.proposal_mix import (
+    expected_redistribution_seconds,
+    looks_of,
+    proposal_rates,
+    redistribution_seconds,
+    work_seconds,
+)
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.problem import SolverProblem
 from tests.support.contracts.partitioner import LIMITS
@@ -31,9 +37,9 @@ def redistributed(
     chain, seen = begun(priced), []
     effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=1.0))
 
-    def noted(*arguments: Any) -> None:
+    def noted(*arguments: Any) -> int:
         seen.append((arguments[4], arguments[7], effort.fraction))
-        anneal(*arguments)
+        return anneal(*arguments)
 
     monkeypatch.setattr(chains, "anneal", noted)
     chain.run(stage, effort, effort.fraction + 0.2, 0.0)
@@ -121,14 +127,100 @@ def test_what_lies_on_hosts_is_more_work_and_so_are_redistributions() -> None:
     view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
 
     def work(on_hosts: float, three_rank: float, per_rank: int, **more: float) -> float:
-        parts = {"after_cuts": 0.0, "ejection": 0.0} | more
+        parts = {"after_cuts": 0.0, "ejection": 0.0, "replacement": 0.0} | more
         rates = ProposalRates(pair=0.0, three_rank=three_rank, on_hosts=on_hosts, **parts)
-        return work_seconds(view, counts(per_rank=per_rank, per_host=1), rates, cuts=True)
+        redistributions = expected_redistribution_seconds(view, counts(per_rank=per_rank, per_host=1), rates)
+        return work_seconds(view, rates, cuts=True) + redistributions
 
     assert work(1.0, 0.0, 1) > 1.2 * work(0.0, 0.0, 1) > 0
     assert work(0.0, 0.02, 4) > work(0.0, 0.01, 4)
     assert work(0.0, 0.01, 6) > work(0.0, 0.01, 4)
     assert work(0.0, 0.01, 4, after_cuts=0.4) > work(0.0, 0.01, 4)
     assert work(0.0, 0.01, 4, ejection=0.02) > work(0.0, 0.01, 4)
+    assert work(0.0, 0.01, 4, replacement=0.1) > work(0.0, 0.01, 4)
     after_cuts = [work(0.0, 0.01, pieces, after_cuts=0.4) - work(0.0, 0.01, pieces) for pieces in (3, 6)]
     assert 0 < 1.01 * after_cuts[0] < after_cuts[1]
+
+
+def test_tables_are_placed_again_less_often_where_they_may_go_to_many_ranks() -> None:
+    """And never in stages that do not cut."""
+
+    def rate(num_hosts: int, *, cuts: bool = True) -> float:
+        view = search_view(random_priced(0, num_tables=12, num_hosts=num_hosts))
+        pieces = np.ones(len(view.data.rank_class) + num_hosts, dtype=np.int64)
+        return proposal_rates(view, pieces, 50.0, pair=0.0, cuts=cuts).replacement
+
+    assert rate(2) == pytest.approx(0.1)
+    assert 0.1 > rate(32) > rate(64) > 0.0
+    assert rate(2, cuts=False) == 0.0
+
+
+def test_redistributions_that_take_more_work_are_proposed_less_often() -> None:
+    view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
+    usual, long = (
+        proposal_rates(view, counts(per_rank=6), 200.0, pair=0.0, cuts=True, relative_work=times)
+        for times in (1.0, 10.0)
+    )
+    assert long.three_rank == pytest.approx(usual.three_rank / 10)
+    assert 0.1 * usual.after_cuts < long.after_cuts < usual.after_cuts
+
+
+def equal_tables() -> SolverProblem:
+    """24 whole tables, all the same, on four ranks: any redistribution of three ranks is as good as many others."""
+    priced = random_priced(0, num_tables=24, num_hosts=2)
+    whole = restrict(priced, priced.family_max_pieces == 1)
+    return replace(
+        whole,
+        shape_seconds=np.ones_like(whole.shape_seconds),
+        shape_bytes=np.ones_like(whole.shape_bytes),
+        shape_total_bytes=np.ones_like(whole.shape_total_bytes),
+        capacity_bytes=np.full_like(whole.capacity_bytes, 100.0),
+    )
+
+
+SHARP = Stage(first_temperature=1e-3, last_temperature=1e-3, first_smoothness=200.0, last_smoothness=200.0, cuts=False)
+
+
+def test_redistributions_count_as_the_sets_that_they_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the rate at which they are proposed follows that."""
+    chain, effort = begun(equal_tables()), Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=1.0))
+    chunks: list[tuple[ProposalRates, int, float, float]] = []
+
+    def noted(*arguments: Any) -> int:
+        proposals = anneal(*arguments)
+        looked = float(chain._arrays.looked[0])  # noqa: SLF001
+        chunks.append((arguments[7], proposals, looked, effort.fraction))
+        return proposals
+
+    monkeypatch.setattr(chains, "anneal", noted)
+    chain.run(SHARP, effort, 0.5, 0.0)
+    view, before = search_view(equal_tables()), [fraction for *_, fraction in chunks]
+    for (rates, proposals, looked, at), until in zip(chunks, [*before[1:], effort.fraction], strict=True):
+        work = proposals * work_seconds(view, rates, cuts=False) + looked / looks_of(1.0)
+        assert until - at == pytest.approx(work)
+    assert chunks[-1][0].three_rank != pytest.approx(chunks[0][0].three_rank, rel=0.1)
+    assert sum(looked for _, _, looked, _ in chunks) > looks_of(0.05)
+
+
+def test_redistributions_that_look_at_too_much_end_a_chunk() -> None:
+    chain, rates = begun(equal_tables()), ProposalRates(0.0, 0.5, 0.0, 0.0, 0.0, 0.0)
+    arguments = chain._data, chain._state, 5000, 1e-3, 200.0, 1e3, False, rates  # noqa: SLF001
+    assert 0 < anneal(*arguments, 1e4) < 5000
+    assert 1e4 < chain._arrays.looked[0] < 5e4  # noqa: SLF001
+    chain._arrays.looked[0] = 0.0  # noqa: SLF001
+    assert anneal(*arguments, np.inf) == 5000
+
+
+def test_a_short_stage_cools_as_a_long_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    chain = begun(random_priced(0, num_tables=40, ranks_per_host=3))
+    effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=1.0))
+
+    def noted(*arguments: Any) -> int:
+        seen.append(arguments[3])
+        return anneal(*arguments)
+
+    monkeypatch.setattr(chains, "anneal", noted)
+    chain.run(replace(annealing(1e-2), cuts=False), effort, 0.01, 0.0)
+    assert len(seen) >= 6
+    assert seen[-1] < 0.01 * seen[0]

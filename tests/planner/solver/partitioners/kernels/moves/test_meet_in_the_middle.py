@@ -42,7 +42,9 @@ def met(
 ) -> tuple[Ints, Floats]:
     halves = np.empty((2, 1 << (len(pieces) + 1) // 2, pieces.shape[1]))
     sets, costs = np.empty(keep, dtype=np.int64), np.empty(keep)
-    preserved = find_cheap_sets(pieces, np.arange(len(pieces)), wanted, terms, budget, most, halves, sets, costs)
+    preserved = find_cheap_sets(
+        pieces, np.arange(len(pieces)), wanted, terms, budget, most, halves, sets, costs, np.zeros(1)
+    )
     return sets[:preserved], costs[:preserved]
 
 
@@ -76,7 +78,7 @@ def test_only_chosen_pieces_are_taken() -> None:
     loose = wanted._replace(lowest=np.full(3, -FAR), highest=np.full(3, FAR))
     halves = np.empty((2, 8, 3))
     sets, costs = np.empty(64, dtype=np.int64), np.empty(64)
-    preserved = find_cheap_sets(pieces, chosen, loose, terms, FAR, 1000, halves, sets, costs)
+    preserved = find_cheap_sets(pieces, chosen, loose, terms, FAR, 1000, halves, sets, costs, np.zeros(1))
     assert preserved == 32
     assert np.array_equal(np.sort(sets[:preserved]), np.arange(32))
     assert np.allclose(
@@ -89,6 +91,23 @@ def test_bounds_that_report_little_end_the_search() -> None:
     loose = wanted._replace(lowest=np.full(3, -FAR), highest=np.full(3, FAR))
     assert len(met(pieces, terms, loose)[0]) == 1 << PIECES
     assert len(met(pieces, terms, loose, most=20)[0]) == 20
+
+
+def test_all_sets_that_are_priced_are_counted() -> None:
+    """And the sums of halves on top, whatever the bounds; nothing where bounds cross."""
+    pieces, terms, wanted = instance(0)
+    halves, sets, costs = np.empty((2, 32, 3)), np.empty(8, dtype=np.int64), np.empty(8)
+    loose = wanted._replace(lowest=np.full(3, -FAR), highest=np.full(3, FAR))
+    empty = wanted._replace(lowest=np.full(3, 0.5), highest=np.full(3, 0.6))
+    crossed = wanted._replace(lowest=np.full(3, 1.0), highest=np.full(3, 0.0))
+    looked = {}
+    for name, bounds in (("loose", loose), ("empty", empty), ("crossed", crossed)):
+        count = np.zeros(1)
+        find_cheap_sets(pieces, np.arange(PIECES), bounds, terms, FAR, 10**6, halves, sets, costs, count)
+        looked[name] = count[0]
+    assert looked["loose"] - looked["empty"] == 1 << PIECES
+    assert looked["empty"] > 16 + 32
+    assert looked["crossed"] == 0
 
 
 def test_bounds_that_nothing_keeps() -> None:

@@ -203,9 +203,9 @@ def test_what_a_table_gains_by_another_cut_shows_once_sites_are_redistributed(sc
         priced = random_priced(seed, num_tables=24, num_hosts=4) if scope == Scope.RANK else pieces_on_hosts(seed)
         reached = []
         for after_cuts in (0.0, 0.05):
-            chain, rates = begun(priced), ProposalRates(0.0, 0.0, after_cuts, float(scope), 0.0)
+            chain, rates = begun(priced), ProposalRates(0.0, 0.0, after_cuts, float(scope), 0.0, 0.01)
             for _ in range(20):
-                anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, True, rates)  # noqa: SLF001
+                anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, True, rates, np.inf)  # noqa: SLF001
             reached.append(objective_of(priced, plan_of(chain)))
         better += reached[1] < reached[0]
     assert better >= 3
@@ -215,5 +215,6 @@ def test_pieces_of_hosts_trade_places_only_where_proposals_ask_for_it() -> None:
     priced, start = whole_tables(Scope.HOST, [5, 5], [4, 3])
     for on_hosts, reached in ((0.0, 10.0), (1.0, 9.0)):
         chain = begun(priced, start)
-        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, False, ProposalRates(0.0, 0.0, 0.0, on_hosts, 0.0))  # noqa: SLF001
+        rates = ProposalRates(0.0, 0.0, 0.0, on_hosts, 0.0, 0.0)
+        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, False, rates, np.inf)  # noqa: SLF001
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)

@@ -48,7 +48,7 @@ def test_the_best_redistribute_is_found_wherever_one_is_cheap_enough(seed: int, 
     cheapest = np.sort(costs)
     for budget in (cheapest[-1] * 1.01, cheapest[len(costs) // 2], cheapest[0] * (1 + 1e-6)):
         redistribution = np.full(PIECES, -1)
-        assert best_three_rank_redistribution(TERMS, budget, pieces, base, capacity, redistribution)
+        assert best_three_rank_redistribution(TERMS, budget, pieces, base, capacity, redistribution, np.zeros(1))
         assert redistribution.tolist() in rates.tolist()
         assert cost_of(pieces, base, redistribution) == pytest.approx(cheapest[0], rel=1e-9)
 
@@ -58,11 +58,23 @@ def test_a_budget_that_nothing_meets(seed: int) -> None:
     pieces, base, capacity = instance(seed, fill=0.9)
     _, costs = all_redistributions(pieces, base, capacity)
     redistribution = np.full(PIECES, -1)
-    assert not best_three_rank_redistribution(TERMS, costs.min() * (1 - 1e-9), pieces, base, capacity, redistribution)
+    assert not best_three_rank_redistribution(
+        TERMS, costs.min() * (1 - 1e-9), pieces, base, capacity, redistribution, np.zeros(1)
+    )
     assert np.all(redistribution == -1)
 
 
 def test_ranks_that_cannot_hold_all_pieces() -> None:
     pieces, base, capacity = instance(0, fill=0.9)
     capacity -= np.floor(np.sum(capacity[:, 0] - base[:, 2]) / 3) - 1
-    assert not best_three_rank_redistribution(TERMS, 1e9, pieces, base, capacity, np.full(PIECES, -1))
+    assert not best_three_rank_redistribution(TERMS, 1e9, pieces, base, capacity, np.full(PIECES, -1), np.zeros(1))
+
+
+def test_equal_pieces_end_a_redistribution_early() -> None:
+    """All sets for the first rank are alike then, and each takes as long: no more are tried than work allows."""
+    pieces, base = np.tile([1.0, 1.0, 1.0], (18, 1)), np.zeros((3, 3))
+    even = TERMS._replace(price=np.full(2, 0.5), reference=np.full(2, 6.0), tau=np.full(2, 2.0))
+    looked, redistribution = np.zeros(1), np.full(18, -1)
+    assert best_three_rank_redistribution(even, 1e3, pieces, base, np.full((3, 1), 99.0), redistribution, looked)
+    assert sorted(np.bincount(redistribution).tolist()) == [6, 6, 6]
+    assert looked[0] < 30_000

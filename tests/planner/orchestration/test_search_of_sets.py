@@ -1,0 +1,150 @@
+"""How the long searches share the limit of a solve: equal work for each set, none for sets that hold nothing better."""
+
+import time
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from planner.options.compatible_families import compatible_family_sets
+from planner.orchestration import solve_compatible_sets as solving
+from planner.orchestration.family_sets import sets_of_kinds as sets_module
+from planner.orchestration.family_sets.family_set import FamilySet, first_plan
+from planner.orchestration.family_sets.sets_of_kinds import sets_of_kinds
+from planner.orchestration.finish_plan import SolveContext
+from planner.orchestration.incumbents import IncumbentReporter
+from planner.orchestration.list_options import list_and_price
+from planner.pricing.price_options import prune
+from planner.solver.bounds.chain import Bound
+from planner.solver.evaluate import objective_of
+from planner.solver.partitioners.base import NO_OPTIONS, SearchOptions, SolveLimits
+from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
+from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+
+LIMITS = SolveLimits(time_limit_seconds=100.0, work_limit_seconds=8.0, relative_gap=0.0)
+
+
+@dataclass
+class Noting:
+    """A partitioner that finds what it is told to, at once, and notes its limits."""
+
+    finds: list[Assignment | None]
+    limits: list[SolveLimits] = field(default_factory=list)
+    name: str = "noting"
+
+    def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
+        self.limits.append(limits)
+        found = self.finds.pop(0) if self.finds else None
+        if found is None:
+            return Outcome.without_plan("", "deterministic_time")
+        return Outcome(assignment=found, reason=Reason.FEASIBLE, partitioner=self.name)
+
+
+@dataclass(frozen=True)
+class Solve:
+    """A solve before its long searches, on tables that may be cut in several ways."""
+
+    context: SolveContext
+    priced: SolverProblem
+    first: FamilySet
+    reporter: IncumbentReporter
+
+
+def begun(latency: float = 1e-6) -> Solve:
+    tables = [make_table(f"t{i}", 20_000, 64, pooling_factor=10.0 + 5 * i) for i in range(6)]
+    problem = make_problem(*tables, cluster=make_cluster(1, 4, intra_host_latency_seconds=latency))
+    families, priced = list_and_price(problem, ROOFLINE)  # type: ignore[misc]
+    context = SolveContext(
+        problem=problem,
+        families=families,
+        cost_model=ROOFLINE,
+        limits=LIMITS,
+        assumptions=(),
+        began_seconds=time.monotonic(),
+        previous_state=None,
+    )
+    reporter = IncumbentReporter(context, None)
+    return Solve(context=context, priced=priced, first=first_plan(context, prune(priced), reporter), reporter=reporter)
+
+
+def alike(solve: Solve, *bounds: float) -> list[FamilySet]:
+    """Sets of the same plans with these bounds, in parts of the first plan's seconds."""
+    first = solve.first
+    return [
+        replace(first, bound=Bound(seconds=bound * first.seconds, hint=None))  # type: ignore[type-var]
+        for bound in bounds
+    ]
+
+
+def search(solve: Solve, *finds: Assignment | None) -> tuple[solving._Search, Noting]:
+    partitioner = Noting(list(finds))
+    return solving._Search(solve.context, partitioner, solve.reporter), partitioner  # noqa: SLF001
+
+
+def test_sets_get_equal_work_and_the_last_ones_all_time_that_is_left() -> None:
+    solve = begun()
+    searching, seen = search(solve)
+    assert searching.each(alike(solve, 0.5, 0.6), 0.5, is_last=False) == pytest.approx(0.5)
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.25 * 0.75 * 8.0] * 2)
+    times = [one.time_limit_seconds for one in seen.limits]
+    assert times[0] == pytest.approx(25.0, rel=0.05)
+    assert times[1] == pytest.approx(50.0, rel=0.05)  # the first one left its half of the time unused
+    searching.each(alike(solve, 0.5), 0.5)
+    assert seen.limits[-1].time_limit_seconds == pytest.approx(100.0, rel=0.1)
+    assert seen.limits[-1].work_seconds == pytest.approx(0.5 * 0.75 * 8.0)
+
+
+def better_plan(solve: Solve) -> tuple[FamilySet, Assignment, float]:
+    """A bad first plan, a better one, and its seconds in parts of the bad one's."""
+    good = solve.first.outcome.assignment
+    assert good is not None
+    priced = solve.first.priced
+    bad = Assignment(piece_shape=good.piece_shape, piece_site=np.zeros_like(good.piece_site))
+    worse = FamilySet(priced=priced, outcome=replace(solve.first.outcome, assignment=bad), bound=solve.first.bound)
+    return worse, good, objective_of(priced, good) / objective_of(priced, bad)
+
+
+def test_sets_that_hold_nothing_better_than_what_was_found_are_left_out() -> None:
+    solve = begun()
+    worse, good, ratio = better_plan(solve)
+    assert ratio < 0.9
+    sets = alike(replace(solve, first=worse), 0.1, (1 + ratio) / 2, 0.2)
+    searching, seen = search(solve, good)
+    assert searching.each(sets, 1.0) == pytest.approx(1.0)
+    # A third of the work found the plan; the second set was passed by, and the third one has all that is left.
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0 / 3, 0.75 * 8.0 * 2 / 3])
+
+
+def test_what_sets_leave_of_the_work_is_spent_on_the_best_one() -> None:
+    solve = begun()
+    worse, good, ratio = better_plan(solve)
+    found = replace(solve, first=worse)
+
+    sets = alike(found, 0.1, (1 + ratio) / 2, (2 + ratio) / 3)
+    known = SimpleNamespace(tried=[], leaves=sets, is_cut_by_clock=False, worth_searching=lambda *_: sets)
+    searching, seen = search(solve, good)
+    searching.best_of(known)  # type: ignore[arg-type]
+    share = 0.5 / 3
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0 * share, 0.75 * 8.0 * (1 - share)])
+
+
+def test_sets_that_are_searched_know_what_all_their_plans_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for sets so small that an exact search proves something of all their plans."""
+    solve = begun()
+    masks = compatible_family_sets(solve.context.problem, solve.context.families).masks
+
+    def searched(provable: int) -> list[FamilySet]:
+        monkeypatch.setattr(sets_module, "_PROVABLE", provable)
+        found = sets_of_kinds(
+            solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: 1, solve.context.deadline
+        )
+        assert len(found.leaves) == 1
+        return found.worth_searching(solve.context, np.inf)
+
+    (decided,), (as_it_is,) = searched(0), searched(10**6)
+    used = np.unique(decided.priced.family_kind)
+    assert np.all(decided.priced.charged_kinds[used])
+    assert decided.seconds <= solve.first.seconds
+    assert decided.bound.seconds > 0
+    assert not np.all(as_it_is.priced.charged_kinds[np.unique(as_it_is.priced.family_kind)])

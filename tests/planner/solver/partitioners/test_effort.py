@@ -1,0 +1,68 @@
+"""How much of a limit is spent: by counted work, and by the clock once work falls far behind."""
+
+import pytest
+
+from planner.solver.partitioners import base
+from planner.solver.partitioners.base import Effort, SolveLimits
+
+
+class Clock:
+    """A clock that stands still between settings."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(base, "time", clock)
+    return clock
+
+
+LIMITS = SolveLimits(time_limit_seconds=10.0, work_limit_seconds=4.0)
+
+
+def test_work_counts_while_it_keeps_up_with_the_clock(clock: Clock) -> None:
+    effort = Effort(LIMITS)
+    for step in range(1, 5):
+        clock.seconds += 2.4  # hardly faster than the clock
+        effort.spend(1.0)
+        assert effort.fraction == pytest.approx(step / 4)
+    assert effort.limit == "deterministic_time"
+
+
+def test_the_clock_counts_once_work_is_far_behind_and_nothing_is_skipped(clock: Clock) -> None:
+    """What is left of the work is shared out over what is left of the time."""
+    effort = Effort(LIMITS)
+    effort.spend(0.4)
+    assert effort.fraction == pytest.approx(0.1)
+    clock.seconds += 4.0
+    assert effort.fraction == pytest.approx(0.1)  # from here, 0.1 of the work at 0.4 of the time
+    assert effort.limit == "time"
+    clock.seconds += 3.0
+    assert effort.fraction == pytest.approx(0.1 + 0.9 * 0.5)
+    effort.spend(3.0)  # is counted no more
+    assert effort.fraction == pytest.approx(0.55)
+    assert not effort.is_late
+    clock.seconds += 3.0
+    assert effort.fraction == pytest.approx(1.0)
+    assert effort.is_late
+
+
+def test_by_the_clock_the_clock_counts_from_the_start(clock: Clock) -> None:
+    effort = Effort(SolveLimits(time_limit_seconds=10.0, work_limit_seconds=4.0, reproducible=False))
+    effort.spend(4.0)
+    assert effort.fraction == 0.0
+    clock.seconds += 2.5
+    assert effort.fraction == pytest.approx(0.25)
+    assert effort.limit == "time"
+
+
+def test_a_search_that_is_stopped_has_spent_everything(clock: Clock) -> None:
+    effort = Effort(LIMITS)
+    effort.stop()
+    assert effort.fraction == 1.0

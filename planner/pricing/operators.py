@@ -16,6 +16,9 @@ While rows are fetched ahead, and for ``key_value`` always, TorchRec itself keep
 the plan does: tables whose caches must not be shared have different ``cache_reserved_bytes``, which TorchRec compares
 when it groups tables (:meth:`planner.options.runtimes.base.Runtime.cache_reserved_bytes`).
 
+Runtimes that share no operators have a cache for each table, rank and width of pieces; a ``key_value`` piece has its
+own.
+
 References
 ----------
 FBGEMM 1.8.0 ``split_table_batched_embeddings_ops_training._apply_cache_state``, ``construct_cache_state`` and
@@ -148,7 +151,7 @@ def placed_cache_bytes(
         for column in (stored_rows, work.table_rows)
     )
     blocks: Floats | Ints = one.shard_rows
-    if not RUNTIMES[problem.runtime].shares_operators:  # equal pieces of a table have one cache, of their rows together
+    if not RUNTIMES[problem.runtime].shares_operators:  # pieces of one width have one cache, of their rows together
         blocks = np.bincount(operator, weights=work.shard_rows[kind].astype(np.float64), minlength=count)
     shares = np.nan_to_num(work.cache_load_factor[kind], nan=0.0)  # a plan from anywhere may lack one
     share = np.bincount(operator, weights=shares * work.table_rows[kind], minlength=count) / whole
@@ -180,7 +183,8 @@ def _operators(problem: Problem, work: ShardWork, table: Ints, reserved_bytes: F
     """Return the operator of each shard, numbered from 0."""
     tables = problem.tables
     if not RUNTIMES[problem.runtime].shares_operators:
-        return _numbered(rank, table[kind], work.shard_columns[kind])
+        alone = np.where(work.kernel[kind] == Kernel.KEY_VALUE, np.arange(len(kind)), -1)
+        return _numbered(rank, table[kind], work.shard_columns[kind], alone)
     modules = {path: code for code, path in enumerate(dict.fromkeys(one.module_path for one in tables))}
     optimizers = {name: code for code, name in enumerate(OPTIMIZERS)}
     of_table: tuple[list[int], ...] = (

@@ -109,12 +109,13 @@ def test_the_bytes_of_shards_add_up_to_those_of_their_rank() -> None:
 @pytest.mark.parametrize(
     ("runtime", "pipeline"), [("generic", "none"), ("generic", PREFETCH_PIPELINE), ("torchrec", PREFETCH_PIPELINE)]
 )
+@pytest.mark.parametrize("rows", [1_000_003, 1_000_200])
 @pytest.mark.parametrize("widths", [(32, 96), (48, 80), (64, 64), (16, 32, 80)])
 def test_pieces_of_a_table_take_no_more_on_one_rank_than_apart(
-    widths: tuple[int, ...], runtime: str, pipeline: str, kernel: Kernel
+    widths: tuple[int, ...], runtime: str, pipeline: str, kernel: Kernel, rows: int
 ) -> None:
     """A search adds up pieces; where it may cut a cached table into unequal ones, some come to lie on one rank."""
-    table = make_table("cut", 1_000_003, 128)
+    table = make_table("cut", rows, 128)
     problem = make_problem(table, cluster=make_cluster(1, 4), runtime=runtime, pipeline=pipeline)
     assert not RUNTIMES[runtime].needs_equal_pieces(problem)
 

@@ -62,8 +62,8 @@ class Attempt:
 def attempt_limits(limits: SolveLimits, num_tables: int) -> SolveLimits:
     """Return the limits of all attempts together, on a problem that was given ``limits``.
 
-    A reproducible diagnosis counts work; the clock ends it only at the share of the whole time limit, so that a busy
-    machine gives the same advice.
+    A reproducible diagnosis counts work; the clock counts only if work falls far behind the share of the whole time
+    limit, so that a busy machine gives the same advice.
     """
     most_seconds = max(MOST_SECONDS, MOST_TABLE_SECONDS * num_tables)
     share_seconds = SHARE * limits.time_limit_seconds

@@ -20,8 +20,8 @@ class SolveLimits:
     time_limit_seconds: float = 10.0
     relative_gap: float = 0.005  # stop when the plan is proven this close to the best
     seed: int = 0
-    #: same spec, seed and versions give the same plan whatever the load of the machine:
-    #: effort is then counted in work, never in seconds of wall clock
+    #: same spec, seed and versions give the same plan whatever the load of the machine, unless work falls far behind
+    #: the clock: effort is counted in work and not in seconds of wall clock
     reproducible: bool = True
     #: what a reproducible search spends, where that is less than the time limit; a member of
     #: a portfolio is given a fixed share, so that its work does not depend on the clock
@@ -63,6 +63,7 @@ class Effort:
         #: all that may be spent
         self.total_seconds = self._work_limit_seconds if limits.reproducible else self._time_seconds
         self._began_seconds = time.monotonic()
+        self._first_work_seconds: float | None = None  # of the clock; what comes before is not counted as work
         self._work_seconds = 0.0
         #: fractions of the work and of the time from which on the clock counts; ``None`` while work does
         self._handed_over: tuple[float, float] | None = None if limits.reproducible else (0.0, 0.0)
@@ -74,7 +75,13 @@ class Effort:
 
     def spend(self, work_seconds: float) -> None:
         """Count work that was done."""
+        if self._first_work_seconds is None:
+            self._first_work_seconds = time.monotonic()
         self._work_seconds += work_seconds
+
+    def _seconds_of_work(self) -> float:
+        """Return what the clock says since the first work was counted."""
+        return 0.0 if self._first_work_seconds is None else time.monotonic() - self._first_work_seconds
 
     @property
     def fraction(self) -> float:
@@ -84,7 +91,7 @@ class Effort:
         by_the_clock = (time.monotonic() - self._began_seconds) / self._time_seconds
         if self._handed_over is None:
             by_work = self._work_seconds / self._work_limit_seconds
-            if by_the_clock < min(by_work + _BEHIND, 1.0):
+            if by_the_clock < 1 and self._seconds_of_work() < (by_work + _BEHIND) * self._time_seconds:
                 return by_work
             self._handed_over = min(by_work, 1.0), min(by_the_clock, 1.0)
         of_work, of_time = self._handed_over

@@ -77,7 +77,9 @@ def _better(priced: SolverProblem, first: Outcome, second: Outcome) -> Outcome:
         limit = second.limit or first.limit
         return replace(first, limit=limit, detail=detail, bound_seconds=bound)
     winner = second if _value(priced, second) < _value(priced, first) else first
-    return replace(winner, reason=second.reason, limit=second.limit, detail=second.detail, bound_seconds=bound)
+    is_cut_by_clock = first.limit == "time" and second.reason is not Reason.OPTIMAL
+    limit = first.limit if is_cut_by_clock else second.limit
+    return replace(winner, reason=second.reason, limit=limit, detail=second.detail, bound_seconds=bound)
 
 
 def _value(priced: SolverProblem, outcome: Outcome) -> float:

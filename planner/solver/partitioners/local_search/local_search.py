@@ -66,7 +66,7 @@ class LocalSearch:
         search.reheat()
         search.refine()
         if best.seconds <= good_seconds:
-            return best.outcome("gap")
+            return best.outcome("time" if limits.reproducible and effort.limit == "time" else "gap")
         detail = "" if best.assignment is not None else "no plan that fits the memory of every rank was found"
         return best.outcome(effort.limit, detail)
 

@@ -1,9 +1,9 @@
 """What a search proposes how often, and the nominal work of a proposal.
 
-A deal of three sites costs twice as much with every two pieces more that they hold: from a few microseconds to some
-hundreds. Where many deals of these pieces are nearly as good, as with equal tables, it costs ten times as much again.
-Where sites hold few pieces a deal costs hardly more than a swap and reaches much more, so that the share of deals
-follows from what they cost: the sets of pieces that they looked at are counted.
+A redistribution of three sites takes twice as long with every two pieces more that they hold: from a few microseconds
+to some hundreds. If many ways to share the pieces out are nearly as good, as with equal tables, a redistribution takes
+ten times as long again. If sites hold few pieces, a redistribution costs hardly more than a swap and reaches much more.
+So the share of redistributions follows from their cost: the sets of pieces that they looked at are counted.
 """
 
 import numpy as np

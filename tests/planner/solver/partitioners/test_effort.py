@@ -53,6 +53,17 @@ def test_the_clock_counts_once_work_is_far_behind_and_nothing_is_skipped(clock: 
     assert effort.is_late
 
 
+def test_what_comes_before_the_first_work_leaves_work_counting(clock: Clock) -> None:
+    """Such as compiling: what is done once says nothing about how fast work will be."""
+    effort = Effort(LIMITS)
+    clock.seconds += 5.0
+    assert effort.fraction == 0.0
+    effort.spend(0.4)
+    clock.seconds += 1.0
+    assert effort.fraction == pytest.approx(0.1)
+    assert effort.limit == "deterministic_time"
+
+
 def test_by_the_clock_the_clock_counts_from_the_start(clock: Clock) -> None:
     effort = Effort(SolveLimits(time_limit_seconds=10.0, work_limit_seconds=4.0, reproducible=False))
     effort.spend(4.0)

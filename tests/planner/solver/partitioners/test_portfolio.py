@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from planner.solver.evaluate import objective_seconds, rank_loads
@@ -5,7 +7,7 @@ from planner.solver.partitioners import portfolio
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
-from planner.solver.problem import Outcome, SolverProblem
+from planner.solver.problem import Outcome, Reason, SolverProblem
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import random_priced
 from tests.support.thorough import thorough
@@ -39,6 +41,34 @@ class Patient:
     def solve(self, priced: SolverProblem, limits: SolveLimits, _: object) -> Outcome:
         self.limits.append(limits)
         return Greedy().solve(priced, limits)
+
+
+class Ending:
+    """Finds what greedy finds, ended by a limit."""
+
+    name = "ending"
+
+    def __init__(self, limit: str, reason: Reason = Reason.FEASIBLE) -> None:
+        self.limit, self.reason = limit, reason
+
+    def solve(self, priced: SolverProblem, limits: SolveLimits, _: object) -> Outcome:
+        return replace(Greedy().solve(priced, limits), limit=self.limit, reason=self.reason)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "limit"),
+    [
+        (Ending("time"), Ending("deterministic_time"), "time"),
+        (Ending("deterministic_time"), Ending("listed_cuts"), "listed_cuts"),
+        (Ending("time"), Ending("listed_cuts", Reason.OPTIMAL), "listed_cuts"),
+    ],
+)
+def test_a_clock_that_cut_the_first_member_is_named(
+    monkeypatch: pytest.MonkeyPatch, first: Ending, second: Ending, limit: str
+) -> None:
+    """The second one began with a plan that may not come out again; a proof holds whatever the first one found."""
+    monkeypatch.setattr(portfolio, "_members", lambda _: [(first, 0.6), (second, 0.4)])
+    assert Portfolio().solve(random_priced(0, num_tables=5), LIMITS).limit == limit
 
 
 def test_by_the_clock_all_of_the_limit_is_there_to_be_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ class State(NamedTuple):
     old_world_bytes: Floats  # (M,)
     counters: NDArray[np.void]  # (1,) of COUNTERS
     old_counters: NDArray[np.void]
-    looked: Floats  # (1,) sets of pieces that deals of three sites looked at
+    looked: Floats  # (1,) sets of pieces that redistributions of three sites looked at
     saved_shape: Ints  # (most pieces of one item,) an item's pieces while another cut is tried
     saved_site: Ints
     gain: Floats  # (Q,) see sites.weigh and driving.forward_excess

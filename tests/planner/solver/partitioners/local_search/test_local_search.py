@@ -9,6 +9,7 @@ import pytest
 from planner.pricing.price_options import restrict
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
+from planner.solver.partitioners import base
 from planner.solver.partitioners.base import Effort, SearchOptions
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.incumbent import IncumbentTracker
@@ -178,3 +179,17 @@ def test_a_known_plan_is_refined_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(_Search, "_halve_field", lambda *_: [])
     _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(None, start)
     assert best.seconds < 0.99 * objective_of(priced, start)
+
+
+@pytest.mark.parametrize(("behind", "limit"), [(0.2, "gap"), (-1.0, "time")])
+def test_a_search_that_the_clock_took_over_says_so_even_if_it_found_enough(
+    monkeypatch: pytest.MonkeyPatch, behind: float, limit: str
+) -> None:
+    """Its plan may not come out again."""
+    monkeypatch.setattr(base, "_BEHIND", behind)
+    priced = random_priced(0, num_tables=12)
+    start = Greedy().solve(priced, LIMITS).assignment
+    assert start is not None
+    options = SearchOptions(start=start, lower_bound_seconds=0.95 * objective_of(priced, start))
+    found = LocalSearch().solve(priced, replace(LIMITS, relative_gap=0.04, time_limit_seconds=60.0), options)
+    assert found.limit == limit

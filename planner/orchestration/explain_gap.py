@@ -4,10 +4,10 @@ import time
 
 from planner.domain.plan.plan import GapParts
 from planner.orchestration.finish_plan import SolveContext
-from planner.orchestration.incumbents import IncumbentReporter
+from planner.orchestration.incumbents import WORTH_REPORTING, IncumbentReporter
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.bounds.chain import Bound
-from planner.solver.bounds.gap_parts import gap_parts
+from planner.solver.bounds.gap_parts import divide_gap
 from planner.solver.evaluate import step_seconds_of
 from planner.solver.problem import Assignment, SolverProblem
 
@@ -21,22 +21,39 @@ def parts_of_gap(
     bound_seconds: float,
     bounds: list[Bound],
     reporter: IncumbentReporter,
+    *,
+    is_exact: bool,
 ) -> GapParts | None:
-    """Return what lies between an assignment and a bound; ``None`` where moving from a plan that runs costs something.
+    """Return what lies between an assignment and a bound; ``None`` if moving from a plan that runs costs something.
 
-    ``bounds`` are those of the sets that hold all plans.
+    ``bounds`` are those of the sets that hold all plans; none if the bound is another one. ``is_exact`` says that an
+    exact search might still raise the bound.
     """
-    if priced.move is not None or not bounds or bound_seconds <= 0:
+    if priced.move is not None or bound_seconds <= 0:
         return None
     found_seconds = step_seconds_of(priced, assignment)
     boxes = affordable_boxes(_WORK * context.limits.work_seconds, priced.num_tables, priced.num_ranks)
-    parts = gap_parts(priced, assignment, min(bound_seconds, found_seconds), max_boxes=boxes)
+    parts = divide_gap(
+        priced,
+        assignment,
+        min(bound_seconds, found_seconds),
+        max_boxes=boxes,
+        is_over=context.deadline.is_over,
+    )
+    relaxed_seconds = min((bound.relaxed_seconds for bound in bounds), default=bound_seconds)
+    is_final = bool(bounds) and min(bounds, key=lambda bound: bound.seconds).is_final
     half_seconds = reporter.best_at((context.began_seconds + time.monotonic()) / 2)
     return GapParts(
         balance_seconds=parts.balance_seconds,
         packing_seconds=parts.packing_seconds,
         choice_seconds=parts.choice_seconds,
-        refuted_seconds=max(bound_seconds - min(bound.relaxed_seconds for bound in bounds), 0.0),
-        is_bound_final=min(bounds, key=lambda bound: bound.seconds).is_final,
-        late_gain_seconds=None if half_seconds is None else max(half_seconds - found_seconds, 0.0),
+        refuted_seconds=max(bound_seconds - relaxed_seconds, 0.0),
+        is_bound_final=is_final and not is_exact,
+        late_gain_seconds=None if half_seconds is None else _gain(half_seconds, found_seconds),
     )
+
+
+def _gain(before_seconds: float, seconds: float) -> float:
+    """Return by how much plans improved; 0 if by less than searches report while they run."""
+    gain = before_seconds - seconds
+    return gain if gain > WORTH_REPORTING * before_seconds else 0.0

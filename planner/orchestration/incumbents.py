@@ -18,7 +18,7 @@ from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 
 OnResult = Callable[[PlanResult], None]
 
-_WORTH_REPORTING = 1e-3  # relative improvement of an incumbent that is streamed out
+WORTH_REPORTING = 1e-3  # relative improvement of an incumbent that is streamed out
 _REST = 6.0  # times as long as an incumbent took to verify, until the next one is
 
 
@@ -69,7 +69,7 @@ class IncumbentReporter:
         self._course.append((began, found.objective_seconds))
         if (
             self._on_result is None
-            or found.objective_seconds > self._reported_seconds * (1 - _WORTH_REPORTING)
+            or found.objective_seconds > self._reported_seconds * (1 - WORTH_REPORTING)
             or began < self._rest_until_seconds
             or began + self.finish_seconds > self.until_seconds
         ):
@@ -113,7 +113,7 @@ class IncumbentReporter:
             return
         more, self.bound = bound - self.bound, max(bound, self.bound)
         last = self._last
-        if self._on_result is None or last is None or more <= _WORTH_REPORTING * self.bound:
+        if self._on_result is None or last is None or more <= WORTH_REPORTING * self.bound:
             return
         found = last.evaluation.objective_seconds
         proven = min(last.lower_bound_seconds + more, found)

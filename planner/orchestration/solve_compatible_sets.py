@@ -69,7 +69,7 @@ def solve_compatible_sets(
         masks = [mask for mask, _ in modes]
         boxes = functools.partial(_max_boxes, context)
         sets = sets_of_kinds(context, priced, masks, family_sets, reporter, boxes, bounded)
-        bound = min((one.bound.seconds for one in sets.leaves), default=0.0)
+        bound = min((one.bound.seconds for one in sets.family_sets), default=0.0)
         if not found.exhaustive:
             bound = bound_of_kinds(
                 drop_unusable(priced),
@@ -79,7 +79,7 @@ def solve_compatible_sets(
             )
         reporter.raise_bound(bound)
         searched = search.best_of(sets)
-        return _conclude(context, priced, sets.leaves, searched, reporter, exhaustive=found.exhaustive)
+        return _conclude(context, priced, sets.family_sets, searched, reporter, exhaustive=found.exhaustive)
     known = least_seconds(family_sets)
     for family_set in family_sets:
         most = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
@@ -107,7 +107,7 @@ class _Search:
         gap = 1 + self._context.limits.ending_gap
         some = sets.worth_searching(self._context, least_seconds(sets.tried) / gap)
         spent = self.each(some, _LOOKED_AT, is_last=False) if len(some) > 1 else 0.0
-        found = [*sets.tried, *sets.leaves, *some]
+        found = [*sets.tried, *sets.family_sets, *some]
         known = least_seconds(found)
         left = sorted((one for one in some if one.bound.seconds * gap < known), key=lambda one: one.seconds)
         self.each(left[:1], 1.0 - spent)
@@ -123,27 +123,28 @@ class _Search:
         better than those that were found before are left out.
         """
         context, reporter = self._context, self._reporter
-        is_unsolved = not np.isfinite(least_seconds(family_sets))
-        later: float | None = 0.0 if is_last else None  # seconds of the limit that are kept for other sets
-        spent = 0.0  # part of the work
+        is_unsolved = not np.isfinite(min(least_seconds(family_sets), reporter.best_seconds))
+        reserved_seconds: float | None = 0.0 if is_last else None  # of the limit, for other sets
+        spent_fraction = 0.0
         for index, family_set in enumerate(family_sets):
             if family_set.bound.seconds * (1 + context.limits.ending_gap) >= least_seconds(family_sets):
                 continue
-            share = (part - spent) / (len(family_sets) - index)
-            spent += share
+            fraction = (part - spent_fraction) / (len(family_sets) - index)
+            spent_fraction += fraction
             searched_seconds = context.limits.time_limit_seconds * (1 - _SPARE) - _FINISHES * reporter.finish_seconds
             reporter.until_seconds = context.began_seconds + searched_seconds
-            left = searched_seconds - (time.monotonic() - context.began_seconds)
-            later = (1 - part) * max(left, 0.0) if later is None else later
+            left_seconds = searched_seconds - (time.monotonic() - context.began_seconds)
+            if reserved_seconds is None:
+                reserved_seconds = (1 - part) * max(left_seconds, 0.0)
             if is_unsolved:  # what came before was late, and found nothing that could be the answer
-                left = max(left, _UNSOLVED * context.limits.time_limit_seconds)
+                left_seconds = max(left_seconds, _UNSOLVED * context.limits.time_limit_seconds)
             limits = replace(
                 context.limits,
-                time_limit_seconds=max((left - later) / (len(family_sets) - index), 1e-3),
-                work_limit_seconds=share * _SEARCHED * context.limits.work_seconds,
+                time_limit_seconds=max((left_seconds - reserved_seconds) / (len(family_sets) - index), 1e-3),
+                work_limit_seconds=fraction * _SEARCHED * context.limits.work_seconds,
             )
             family_set.outcome = self._marked_if_cut_by_clock(family_set, self._found(family_set, limits))
-        return spent
+        return spent_fraction
 
     def _found(self, family_set: FamilySet, limits: SolveLimits) -> Outcome:
         priced, bound = family_set.priced, family_set.bound.seconds
@@ -241,8 +242,10 @@ def _conclude(
     assert best.outcome.assignment is not None
     assignment = with_nearer_rows(context, best.priced, best.outcome.assignment)
     finished = finish(context, best.priced, replace(best.outcome, assignment=assignment), bound)
-    bounds = [family_set.bound for family_set in family_sets]
-    parts = parts_of_gap(context, best.priced, assignment, bound, bounds, reporter)
+    if finished.reason is Reason.OPTIMAL:
+        return result_of(finished)
+    bounds = [family_set.bound for family_set in family_sets] if exhaustive else []
+    parts = parts_of_gap(context, best.priced, assignment, bound, bounds, reporter, is_exact=complete)
     return result_of(replace(finished, gap_parts=parts))
 
 

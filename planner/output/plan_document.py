@@ -270,25 +270,22 @@ class GapPartsDocument(TypedDict):
     """What lies between a plan and its bound. The first three add up to objective.seconds - lower_bound_seconds."""
 
     balance_seconds: Annotated[
-        float, "At most this can be gained with the same shards on other ranks. Unit: seconds.", Example(0.00004)
+        float, "The most that other ranks for the same shards can gain. Unit: seconds.", Example(0.00004)
     ]
     packing_seconds: Annotated[
-        float,
-        "Lost because shards like these do not divide evenly among ranks, whatever ranks they are on. Unit: seconds.",
-        Example(0.00005),
+        float, "Lost because the shards do not divide evenly among ranks. Unit: seconds.", Example(0.00005)
     ]
     choice_seconds: Annotated[
         float,
-        "What such shards cost, divided evenly, above the mix of shardings that the bound assumes. Unit: seconds.",
+        "What the shards cost, divided evenly, above the mix of shardings that the bound assumes. Unit: seconds.",
         Example(0.00001),
     ]
-    refuted_seconds: Annotated[
-        float, "By which the bound rose as cases were told apart and refuted. Unit: seconds.", Example(0.0002)
-    ]
-    is_bound_final: Annotated[bool, "Whether a longer solve would not raise the bound.", Example(False)]
+    refuted_seconds: Annotated[float, "By which branching raised the bound. Unit: seconds.", Example(0.0002)]
+    is_bound_final: Annotated[bool, "Whether a longer solve cannot raise the bound.", Example(False)]
     late_gain_seconds: Annotated[
         float | None,
-        "By which the second half of the solve improved the plan; null if the first half found none. Unit: seconds.",
+        "By which the second half of the solve improved the plan: 0 if by less than 0.1%, null if the first half found"
+        " no plan. Unit: seconds.",
         Example(0.00002),
     ]
 
@@ -397,7 +394,8 @@ class PlanDocument(HeadDocument, LoadsDocument):
     surrogate: Annotated[SurrogateDocument | None, "The additive model of the search; null without one."]
     gap_parts: Annotated[
         GapPartsDocument | None,
-        "Why there is a gap; null where the bound is another model's or moving from the previous plan has a price.",
+        "What the gap consists of; null of plans that are proven optimal, that pay for moves or that were not the"
+        " result of a search, and where the bound is another model's.",
     ]
     movement: Annotated[MovementDocument | None, "What moves from the previous plan; null without one."]
     provenance: Annotated[ProvenanceDocument, "Cost model, hardware, evidence, seed and versions."]

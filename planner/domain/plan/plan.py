@@ -169,12 +169,12 @@ class Surrogate:
 class GapParts:
     """What the seconds between a plan and its bound consist of; the first three add up to them."""
 
-    balance_seconds: float  # what other places for the same shards may gain, at most
-    packing_seconds: float  # what the shards cost for no placement spreads them evenly
-    choice_seconds: float  # what the shards cost, spread evenly, above those that the bound mixes
-    refuted_seconds: float  # what telling plans apart raised the bound by
-    is_bound_final: bool  # whether a longer bound would prove no more
-    late_gain_seconds: float | None  # of the second half of the solve; None where the first half found no plan
+    balance_seconds: float  # the most that other ranks for the same shards can gain
+    packing_seconds: float  # lost because no placement spreads the shards evenly
+    choice_seconds: float  # what the shards cost, spread evenly, above the choices that the bound mixes
+    refuted_seconds: float  # by which branching raised the bound
+    is_bound_final: bool  # whether a longer solve cannot raise the bound
+    late_gain_seconds: float | None  # of the second half of the solve; None if the first half found no plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class Plan:
     movement: Movement | None = None  # from the plan that ran before, where there is one
     surrogate: Surrogate | None = None
     found_seconds: float | None = None  # from the beginning of the search until this plan; None where none was made
-    gap_parts: GapParts | None = None  # None where there is no bound of its own, or moving costs something
+    gap_parts: GapParts | None = None  # None of proven plans, and where the bound is not of this search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,13 @@ class FamilySet:
         if found.assignment is None and self.outcome.assignment is not None:
             return replace(self.outcome, limit=found.limit)
         if found.assignment is not None and objective_of(self.priced, found.assignment) >= self.seconds:
-            return replace(found, found_at_seconds=self.outcome.found_at_seconds)
+            before = self.outcome
+            return replace(
+                found,
+                assignment=before.assignment,
+                partitioner=before.partitioner,
+                found_at_seconds=before.found_at_seconds,
+            )
         return found
 
 

@@ -39,7 +39,7 @@ _FIRST_UNTIL = 0.25  # part of what is left of the time limit: deadline of first
 class Leaf:
     """One of the sets that hold every plan of a mode."""
 
-    leaf: FamilySet
+    family_set: FamilySet
     kinds: KindSet
     usable: SolverProblem  # the mode
     plans: list[FamilySet]  # first plans that use its kinds, the best one first
@@ -55,28 +55,28 @@ class SetsOfKinds:
     """What is known before the long searches."""
 
     tried: list[FamilySet]  # with first plans
-    parts: list[Leaf]
+    leaves: list[Leaf]
     is_cut_by_clock: bool  # another run may try other sets
 
     @property
-    def leaves(self) -> list[FamilySet]:
+    def family_sets(self) -> list[FamilySet]:
         """Sets that hold every plan of the modes, with bounds."""
-        return [part.leaf for part in self.parts]
+        return [leaf.family_set for leaf in self.leaves]
 
     def worth_searching(self, context: SolveContext, known_seconds: float) -> list[FamilySet]:
         """Return sets that may hold a plan better than ``known_seconds``: that of the best plan, then of least bound.
 
         All plans of each use the same kinds, so that a search knows what they start.
         """
-        parts = [part for part in self.parts if part.leaf.bound.seconds < known_seconds]
-        if not parts:
+        leaves = [leaf for leaf in self.leaves if leaf.family_set.bound.seconds < known_seconds]
+        if not leaves:
             return []
-        most = _most_searched(parts[0].leaf.priced)
-        parts.sort(key=lambda part: (part.seconds, part.leaf.bound.seconds))
-        best = parts[:1] if parts[0].plans else []
-        others = sorted((part for part in parts if part not in best), key=lambda part: part.leaf.bound.seconds)
-        first = [_decided(context, part) for part in best]
-        rest = sorted((_decided(context, part) for part in others[:most]), key=lambda one: one.bound.seconds)
+        most = _most_searched(leaves[0].family_set.priced)
+        leaves.sort(key=lambda leaf: (leaf.seconds, leaf.family_set.bound.seconds))
+        best = leaves[:1] if leaves[0].plans else []
+        others = sorted((one for one in leaves if one not in best), key=lambda leaf: leaf.family_set.bound.seconds)
+        first = [_decided(context, leaf) for leaf in best]
+        rest = sorted((_decided(context, leaf) for leaf in others[:most]), key=lambda one: one.bound.seconds)
         return [*first, *(one for one in rest if one.bound.seconds < known_seconds)][:most]
 
 
@@ -115,7 +115,7 @@ def sets_of_kinds(
         boxes = max(max_boxes(usable) // len(of_modes), 1)
         for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounded):
             leaves.append(_leaf(context, one, usable, tried))
-    return SetsOfKinds(tried=tried, parts=leaves, is_cut_by_clock=first.ended_work or bounded.ended_work)
+    return SetsOfKinds(tried=tried, leaves=leaves, is_cut_by_clock=first.ended_work or bounded.ended_work)
 
 
 def _most_searched(priced: SolverProblem) -> int:
@@ -164,11 +164,12 @@ def _leaf(context: SolveContext, kinds: KindSet, usable: SolverProblem, tried: l
         if not np.any(used & ~kinds.allowed) and not np.any(kinds.required & ~used):
             plans.append(one)
     plans.sort(key=lambda one: one.seconds)
-    return Leaf(leaf=_with_best(context, kinds.priced, kinds.bound, plans), kinds=kinds, usable=usable, plans=plans)
+    family_set = _with_best(context, kinds.priced, kinds.bound, plans)
+    return Leaf(family_set=family_set, kinds=kinds, usable=usable, plans=plans)
 
 
 def _with_best(context: SolveContext, priced: SolverProblem, bound: Bound, plans: list[FamilySet]) -> FamilySet:
-    """Return a set with the best of some plans that it has the families of."""
+    """Return a set with the first of some plans that it has the families of."""
     if context.previous_state is not None:
         priced, _ = at_home(context, priced)
     found = FamilySet(priced=priced, outcome=Outcome.without_plan("", None), bound=bound)
@@ -177,34 +178,36 @@ def _with_best(context: SolveContext, priced: SolverProblem, bound: Bound, plans
         assignment = transferred(one.outcome.assignment, one.priced, priced)
         if assignment is not None:
             found.outcome = found.better(replace(one.outcome, assignment=assignment))
+            if found.outcome.assignment is not None:
+                break
     return found
 
 
-def _decided(context: SolveContext, part: Leaf) -> FamilySet:
+def _decided(context: SolveContext, leaf: Leaf) -> FamilySet:
     """Return the plans of a leaf that use the kinds of its best plan, or those of the relaxation if these promise more.
 
-    Of a leaf that leaves kinds open searches would not know what plans start. A leaf so small that an exact search
+    If a leaf leaves kinds open, a search would not know what its plans start. A leaf so small that an exact search
     proves something of all its plans stays as it is.
     """
-    leaf, kinds = part.leaf, part.kinds
-    if kinds.is_decided or num_placements(leaf.priced) <= _PROVABLE:
-        return leaf
+    family_set, kinds = leaf.family_set, leaf.kinds
+    if kinds.is_decided or num_placements(family_set.priced) <= _PROVABLE:
+        return family_set
     wanted = []
-    if part.plans and (plan := part.plans[0].outcome.assignment) is not None:
-        wanted.append(used_kinds(part.plans[0].priced, plan))
-    if leaf.bound.hint is not None:
-        wanted.append(kinds_of_options(kinds.priced, leaf.bound.hint.option))
+    if leaf.plans and (plan := leaf.plans[0].outcome.assignment) is not None:
+        wanted.append(used_kinds(leaf.plans[0].priced, plan))
+    if family_set.bound.hint is not None:
+        wanted.append(kinds_of_options(kinds.priced, family_set.bound.hint.option))
     sets = {}
     for used in wanted:
-        just = set_of_just(part.usable, kinds.required | used[: len(kinds.required)])
+        just = set_of_just(leaf.usable, kinds.required | used[: len(kinds.required)])
         if just is not None and just.required.tobytes() not in sets:
             just.bound = lower_bound(just.priced)
             sets[just.required.tobytes()] = just
     if not sets:
-        return leaf
+        return family_set
     best = min(sets.values(), key=lambda one: one.bound.seconds)
-    bound = replace(best.bound, seconds=max(best.bound.seconds, leaf.bound.seconds))
-    return _with_best(context, best.priced, bound, part.plans)
+    bound = replace(best.bound, seconds=max(best.bound.seconds, family_set.bound.seconds))
+    return _with_best(context, best.priced, bound, leaf.plans)
 
 
 def _schemes(families: Families, priced: SolverProblem) -> Ints:

@@ -1,16 +1,17 @@
 """What a gap consists of: what other places for the same shards may gain, and what only other shards may.
 
-The relaxation with one choice for each table, that of the plan, bounds all plans that cut the tables into as many
-pieces of the same schemes and kernels. Its average rank says what these pieces would take if ranks shared them evenly,
-and its bound how evenly they can.
+Each table is fixed to the plan's choice: its family, and about its number of pieces. The average rank of these choices
+is the time if ranks shared the work evenly. The branched and packed relaxation bounds how evenly they can share it, and
+so all plans whose tables have these families and as many pieces.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cost_models.arrays import Bools
-from planner.solver.bounds.boxes import branch
+from planner.solver.bounds.boxes import branch, never
 from planner.solver.bounds.chain import ROUNDING
 from planner.solver.bounds.relaxation import Relaxation, relaxations
 from planner.solver.evaluate import step_seconds_of, used_kinds
@@ -18,15 +19,22 @@ from planner.solver.problem import Assignment, SolverProblem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GapParts:
+class GapSplit:
     """Seconds that add up to those between a plan and a bound; none is below zero."""
 
     balance_seconds: float  # what other places for the same pieces may gain, at most
-    packing_seconds: float  # what the plan's pieces cost for no placement spreads them evenly
-    choice_seconds: float  # what they cost, spread evenly, above what the bound mixes
+    packing_seconds: float  # lost because no placement spreads the plan's pieces evenly
+    choice_seconds: float  # what these pieces cost, spread evenly, above the choices that the bound mixes
 
 
-def gap_parts(priced: SolverProblem, assignment: Assignment, bound_seconds: float, *, max_boxes: int) -> GapParts:
+def divide_gap(
+    priced: SolverProblem,
+    assignment: Assignment,
+    bound_seconds: float,
+    *,
+    max_boxes: int,
+    is_over: Callable[[], bool] = never,
+) -> GapSplit:
     """Divide the seconds between the step of an assignment and a bound on all plans.
 
     The price of moving from a plan that runs already is in neither.
@@ -36,12 +44,12 @@ def gap_parts(priced: SolverProblem, assignment: Assignment, bound_seconds: floa
     even, packed = bound_seconds, bound_seconds
     for model in relaxations(own):
         choices = _choices_of(model, own, assignment)
-        branched = branch(model, max_boxes=max_boxes, known_seconds=found, choices=choices)
+        branched = branch(model, max_boxes=max_boxes, known_seconds=found, choices=choices, is_over=is_over)
         even = max(even, _spread_evenly(model, choices) * (1 - ROUNDING))
         packed = max(packed, branched.bound_seconds * (1 - ROUNDING))
     packed = min(max(packed, even), found)
     even = min(even, packed)
-    return GapParts(
+    return GapSplit(
         balance_seconds=found - packed, packing_seconds=packed - even, choice_seconds=max(even - bound_seconds, 0.0)
     )
 

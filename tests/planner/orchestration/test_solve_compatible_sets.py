@@ -2,16 +2,14 @@
 
 import time
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from planner.options.compatible_families import compatible_family_sets
 from planner.orchestration import solve_compatible_sets as solving
-from planner.orchestration.family_sets import sets_of_kinds as sets_module
 from planner.orchestration.family_sets.family_set import FamilySet, first_plan
-from planner.orchestration.family_sets.sets_of_kinds import sets_of_kinds
+from planner.orchestration.family_sets.kind_sets import KindSet
+from planner.orchestration.family_sets.sets_of_kinds import Leaf, SetsOfKinds
 from planner.orchestration.finish_plan import SolveContext
 from planner.orchestration.incumbents import IncumbentReporter
 from planner.orchestration.list_options import list_and_price
@@ -46,7 +44,6 @@ class Solve:
     """A solve before its long searches, on tables that may be cut in several ways."""
 
     context: SolveContext
-    priced: SolverProblem
     first: FamilySet
     reporter: IncumbentReporter
 
@@ -64,8 +61,9 @@ def begun(latency: float = 1e-6) -> Solve:
         began_seconds=time.monotonic(),
         previous_state=None,
     )
-    reporter = IncumbentReporter(context, None)
-    return Solve(context=context, priced=priced, first=first_plan(context, prune(priced), reporter), reporter=reporter)
+    first = first_plan(context, prune(priced), IncumbentReporter(context, None))
+    context = replace(context, began_seconds=time.monotonic())  # the first search of a process compiles
+    return Solve(context=context, first=first, reporter=IncumbentReporter(context, None))
 
 
 def alike(solve: Solve, *bounds: float) -> list[FamilySet]:
@@ -116,35 +114,24 @@ def test_sets_that_hold_nothing_better_than_what_was_found_are_left_out() -> Non
     assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0 / 3, 0.75 * 8.0 * 2 / 3])
 
 
+def leaf_of(one: FamilySet) -> Leaf:
+    """A leaf of which all plans use the same kinds."""
+    kinds = np.ones(one.priced.num_kinds, dtype=np.bool_)
+    return Leaf(
+        family_set=one,
+        kinds=KindSet(priced=one.priced, allowed=kinds, required=kinds, bound=one.bound),
+        usable=one.priced,
+        plans=[one],
+    )
+
+
 def test_what_sets_leave_of_the_work_is_spent_on_the_best_one() -> None:
     solve = begun()
     worse, good, ratio = better_plan(solve)
     found = replace(solve, first=worse)
 
-    sets = alike(found, 0.1, (1 + ratio) / 2, (2 + ratio) / 3)
-    known = SimpleNamespace(tried=[], leaves=sets, is_cut_by_clock=False, worth_searching=lambda *_: sets)
+    leaves = [leaf_of(one) for one in alike(found, 0.1, (1 + ratio) / 2, (2 + ratio) / 3)]
     searching, seen = search(solve, good)
-    searching.best_of(known)  # type: ignore[arg-type]
+    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_cut_by_clock=False))
     share = 0.5 / 3
     assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0 * share, 0.75 * 8.0 * (1 - share)])
-
-
-def test_sets_that_are_searched_know_what_all_their_plans_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for sets so small that an exact search proves something of all their plans."""
-    solve = begun()
-    masks = compatible_family_sets(solve.context.problem, solve.context.families).masks
-
-    def searched(provable: int) -> list[FamilySet]:
-        monkeypatch.setattr(sets_module, "_PROVABLE", provable)
-        found = sets_of_kinds(
-            solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: 1, solve.context.deadline
-        )
-        assert len(found.leaves) == 1
-        return found.worth_searching(solve.context, np.inf)
-
-    (decided,), (as_it_is,) = searched(0), searched(10**6)
-    used = np.unique(decided.priced.family_kind)
-    assert np.all(decided.priced.charged_kinds[used])
-    assert decided.seconds <= solve.first.seconds
-    assert decided.bound.seconds > 0
-    assert not np.all(as_it_is.priced.charged_kinds[np.unique(as_it_is.priced.family_kind)])

@@ -8,33 +8,45 @@ _LEAST_PART = 0.01  # of the gap, that is worth a word
 
 
 def gap_lines(plan: PlanDocument) -> list[str]:
-    """Return who is to blame for the gap, and what a longer solve would do; none of a plan that is proven optimal."""
+    """Return what the gap consists of, and what a longer solve would do; none of a plan that is proven optimal."""
     parts = plan.get("gap_parts")
     if parts is None or plan["termination"]["reason"] == "OPTIMAL":
         return []
     gap_seconds = parts["balance_seconds"] + parts["packing_seconds"] + parts["choice_seconds"]
     least = _LEAST_PART * gap_seconds
-    blamed = [
-        f"{format_seconds(seconds)} {reason}"
-        for seconds, reason in (
-            (parts["balance_seconds"], "at most can be gained with the same shards on other ranks"),
-            (parts["packing_seconds"], "is lost because these shards do not divide evenly among ranks"),
-            (parts["choice_seconds"], "is what they cost more than the mix of shardings that the bound assumes"),
+    seconds = format_seconds
+    named = [
+        sentence
+        for part_seconds, sentence in (
+            (
+                parts["balance_seconds"],
+                f"other ranks for the same shards gain at most {seconds(parts['balance_seconds'])}",
+            ),
+            (
+                parts["packing_seconds"],
+                f"{seconds(parts['packing_seconds'])} is lost because the shards do not divide evenly among ranks",
+            ),
+            (
+                parts["choice_seconds"],
+                f"the shards cost {seconds(parts['choice_seconds'])} more than the mix of shardings that the bound"
+                " assumes",
+            ),
         )
-        if seconds > least
+        if part_seconds > least
     ]
-    if not blamed:
+    if not named:
         return []
-    return [*paragraph(f"of the gap of {format_seconds(gap_seconds)}, {'; '.join(blamed)}"), *_outlook(parts)]
+    return [*paragraph(f"the gap is {seconds(gap_seconds)}: {'; '.join(named)}"), *_outlook(parts)]
 
 
 def _outlook(parts: GapPartsDocument) -> list[str]:
-    lines = []
+    words = []
     if parts["refuted_seconds"] > 0:
-        raised = f"refuted cases raised the bound by {format_seconds(parts['refuted_seconds'])}"
-        lines.append(raised + ("; a longer solve would not raise it" if parts["is_bound_final"] else ""))
+        words.append(f"branching raised the bound by {format_seconds(parts['refuted_seconds'])}")
+    if parts["is_bound_final"]:
+        words.append("a longer solve cannot raise the bound")
     gained = parts["late_gain_seconds"]
     if gained is not None:
-        what = f"gained {format_seconds(gained)}" if gained > 0 else "found no better plan"
-        lines.append(f"the second half of the solve {what}")
-    return paragraph("; ".join(lines)) if lines else []
+        what = f"gained {format_seconds(gained)}" if gained > 0 else "gained less than 0.1%"
+        words.append(f"the second half of the solve {what}")
+    return paragraph("; ".join(words)) if words else []

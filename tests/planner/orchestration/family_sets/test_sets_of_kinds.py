@@ -1,9 +1,11 @@
 """Whole solves of tiny problems with starts: the best plan over all kinds is found, and no bound exceeds it."""
 
 import itertools
+import time
 from dataclasses import replace
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from cost_models.vocabulary import Scheme
@@ -13,10 +15,15 @@ from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import enumerate_families
 from planner.orchestration import solve_compatible_sets as solve_module
 from planner.orchestration.family_sets import sets_of_kinds as sets_of_kinds_module
+from planner.orchestration.family_sets.family_set import FamilySet, first_plan
+from planner.orchestration.finish_plan import SolveContext
+from planner.orchestration.incumbents import IncumbentReporter
+from planner.orchestration.list_options import list_and_price
 from planner.pipeline import plan
-from planner.pricing.price_options import price, restrict
+from planner.pricing.price_options import price, prune, restrict
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
+from planner.solver.problem import Assignment, SolverProblem
 from planner.verification.evaluate_placement import score
 from tests.support.planning.builders import ROOFLINE, brute_force, make_cluster, make_problem, make_table
 from tests.support.thorough import THOROUGH
@@ -161,3 +168,55 @@ def test_a_replan_is_never_worse_than_staying(seed: int, is_counted: bool) -> No
         assert moved.previous_seconds == pytest.approx(staying, rel=1e-12)
         assert found.plan.evaluation.objective_seconds + moved.charged_seconds <= staying * (1 + 1e-9)
         assert most is None or moved.moved_bytes == 0
+
+
+def begun(problem: Problem) -> tuple[SolveContext, SolverProblem, FamilySet, IncumbentReporter]:
+    """A solve with a first plan."""
+    families, priced = list_and_price(problem, ROOFLINE)  # type: ignore[misc]
+    context = SolveContext(
+        problem=problem,
+        families=families,
+        cost_model=ROOFLINE,
+        limits=LIMITS,
+        assumptions=(),
+        began_seconds=time.monotonic(),
+        previous_state=None,
+    )
+    reporter = IncumbentReporter(context, None)
+    return context, priced, first_plan(context, prune(priced), reporter), reporter
+
+
+def test_sets_that_are_searched_know_what_all_their_plans_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for sets so small that an exact search proves something of all their plans."""
+    problem = long_one(1e-6)
+    context, priced, first, reporter = begun(problem)
+    masks = compatible_family_sets(problem, context.families).masks
+
+    def searched(provable: int) -> FamilySet:
+        monkeypatch.setattr(sets_of_kinds_module, "_PROVABLE", provable)
+        found = sets_of_kinds_module.sets_of_kinds(
+            context, priced, masks, [first], reporter, lambda _: 1, context.deadline
+        )
+        (leaf,) = found.leaves
+        assert leaf.plans[0].seconds == min(one.seconds for one in found.tried)
+        (one,) = found.worth_searching(context, float("inf"))
+        assert one.bound.seconds >= leaf.family_set.bound.seconds
+        return one
+
+    decided, as_it_is = searched(0), searched(10**9)
+    assert np.all(decided.priced.charged_kinds[np.unique(decided.priced.family_kind)])
+    assert not np.all(as_it_is.priced.charged_kinds[np.unique(as_it_is.priced.family_kind)])
+
+
+def test_sets_begin_with_the_best_plan_that_they_hold() -> None:
+    """Whatever other plans they hold, too."""
+    context, _, first, _ = begun(long_one(1e-6))
+    good = first.outcome.assignment
+    assert good is not None
+    bad = Assignment(piece_shape=good.piece_shape, piece_site=np.zeros_like(good.piece_site))
+    worse = FamilySet(priced=first.priced, outcome=replace(first.outcome, assignment=bad), bound=first.bound)
+    assert worse.seconds > first.seconds
+    assert worse.better(first.outcome).assignment is good
+    assert first.better(worse.outcome).assignment is good
+    found = sets_of_kinds_module._with_best(context, first.priced, first.bound, [first, worse])  # noqa: SLF001
+    assert found.seconds == first.seconds

@@ -1,0 +1,123 @@
+"""What plans say of their gap: parts that add up, nothing of proven plans, and how the solve went."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from planner.domain.plan.plan import Plan
+from planner.domain.problem.problem import Problem
+from planner.orchestration import explain_gap
+from planner.orchestration.explain_gap import parts_of_gap
+from planner.orchestration.family_sets.family_set import FamilySet, first_plan
+from planner.orchestration.finish_plan import SolveContext, within_bound
+from planner.orchestration.incumbents import IncumbentReporter
+from planner.orchestration.list_options import list_and_price
+from planner.pipeline import plan
+from planner.pricing.price_options import prune
+from planner.solver.bounds.chain import Bound, lower_bound
+from planner.solver.partitioners.base import Incumbent, SolveLimits
+from planner.solver.partitioners.greedy import Greedy
+from planner.solver.partitioners.portfolio import Portfolio
+from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+
+LIMITS = SolveLimits(time_limit_seconds=20.0, work_limit_seconds=0.5, relative_gap=0.0)
+
+
+def uneven() -> Problem:
+    """Five tables on four ranks: no plan of whole tables is even."""
+    tables = [make_table(f"t{i}", 20_000, 64, pooling_factor=10.0 + i) for i in range(5)]
+    return make_problem(*tables, cluster=make_cluster(1, 4, intra_host_latency_seconds=1e-6))
+
+
+def planned(limits: SolveLimits = LIMITS) -> Plan:
+    found = plan(uneven(), cost_model=ROOFLINE, partitioner=Greedy(), limits=limits).plan
+    assert found is not None
+    return found
+
+
+def test_parts_add_up_to_the_gap() -> None:
+    found = planned()
+    parts = found.gap_parts
+    assert found.reason == "FEASIBLE"
+    assert parts is not None
+    gap_seconds = found.evaluation.objective_seconds - found.lower_bound_seconds
+    total = parts.balance_seconds + parts.packing_seconds + parts.choice_seconds
+    assert total == pytest.approx(gap_seconds, rel=1e-6)
+    assert parts.refuted_seconds >= 0
+
+
+def test_plans_that_are_proven_or_kept_for_a_limit_have_none() -> None:
+    assert planned(replace(LIMITS, relative_gap=1.0)).gap_parts is None
+    found = planned()
+    assert within_bound(found, 0.9 * found.lower_bound_seconds, 0.0).gap_parts is None
+
+
+def test_a_search_that_proves_its_plan_has_no_gap_to_explain() -> None:
+    problem = make_problem(make_table("one", 1000, 64), cluster=make_cluster(1, 2))
+    found = plan(problem, cost_model=ROOFLINE, partitioner=Portfolio(), limits=LIMITS).plan
+    assert found is not None
+    assert found.reason == "OPTIMAL"
+    assert found.gap_parts is None
+
+
+def begun() -> tuple[SolveContext, FamilySet, IncumbentReporter]:
+    problem = uneven()
+    families, priced = list_and_price(problem, ROOFLINE)  # type: ignore[misc]
+    context = SolveContext(
+        problem=problem,
+        families=families,
+        cost_model=ROOFLINE,
+        limits=LIMITS,
+        assumptions=(),
+        began_seconds=time.monotonic(),
+        previous_state=None,
+    )
+    first = first_plan(context, prune(priced), IncumbentReporter(context, None))
+    return context, first, IncumbentReporter(context, None)
+
+
+def test_a_longer_solve_may_raise_bounds_that_branch_on_or_are_of_other_plans() -> None:
+    context, first, reporter = begun()
+    assignment = first.outcome.assignment
+    assert assignment is not None
+    low, high = lower_bound(first.priced).seconds, 0.99 * first.seconds
+    final = Bound(seconds=high, hint=None, relaxed_seconds=low, is_final=True)
+
+    def explained(*bounds: Bound, is_exact: bool = False) -> tuple[float, bool]:
+        parts = parts_of_gap(context, first.priced, assignment, high, list(bounds), reporter, is_exact=is_exact)
+        assert parts is not None
+        return parts.refuted_seconds, parts.is_bound_final
+
+    assert explained(final) == (pytest.approx(high - low), True)
+    assert explained(final, replace(final, seconds=2 * high, is_final=False)) == (pytest.approx(high - low), True)
+    assert explained(replace(final, is_final=False)) == (pytest.approx(high - low), False)
+    assert explained(final, is_exact=True) == (pytest.approx(high - low), False)
+    assert explained() == (0.0, False)
+
+
+@pytest.mark.parametrize(("before", "gain"), [(None, None), (1.5, 0.5), (1.0005, 0.0), (1.0, 0.0)])
+def test_what_the_second_half_of_a_solve_gained(
+    monkeypatch: pytest.MonkeyPatch, before: float | None, gain: float | None
+) -> None:
+    """In parts of the plan's seconds; gains that searches do not report while they run count as none."""
+    context, first, reporter = begun()
+    assignment = first.outcome.assignment
+    assert assignment is not None
+    if before is not None:
+        seconds = before * first.seconds
+        reporter.report(first.priced, Incumbent(assignment=assignment, objective_seconds=seconds, partitioner="x"))
+    reported = time.monotonic()
+    later = Incumbent(assignment=assignment, objective_seconds=first.seconds * (1 - 1e-9), partitioner="x")
+    reporter.report(first.priced, later)
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            return 2 * reported - context.began_seconds  # half of the solve ended before the later plan
+
+    monkeypatch.setattr(explain_gap, "time", Clock)
+    parts = parts_of_gap(context, first.priced, assignment, 0.5 * first.seconds, [], reporter, is_exact=False)
+    assert parts is not None
+    late = parts.late_gain_seconds
+    assert late is None if gain is None else late == pytest.approx(gain * first.seconds, rel=1e-3)

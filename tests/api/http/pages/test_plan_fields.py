@@ -46,6 +46,7 @@ EXCEPTIONS = {
     "diff.js": {"a": definition.PlanDocument, "b": definition.PlanDocument},
     "plan_evidence.js": {"entry": _Assumption},
     "plan_extra.js": {"entry": definition.RankBytesDocument},
+    "plan_gap.js": {"parts": definition.GapPartsDocument},
     "plan_facts.js": {"entry": None},  # of the list of plans
     "plan_use.js": {"entry": None},  # of the list of plans
     "plan_why.js": {"entry": None, "phase": None},  # of an explanation
@@ -95,7 +96,17 @@ def test_pages_read_fields_that_exist(root: Path) -> None:
 
 def test_pages_read_most_parts_of_a_plan(root: Path) -> None:
     found = {fields[0] for page in pages(root) for variable, fields in reads(page.read_text()) if variable == "plan"}
-    assert found >= {"ranks", "phases", "tiers", "tables", "movement", "checkpoint", "serving", "prediction"}
+    assert found >= {
+        "ranks",
+        "phases",
+        "tiers",
+        "tables",
+        "movement",
+        "checkpoint",
+        "serving",
+        "prediction",
+        "gap_parts",
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import { followSolve } from "../events.js";
 import * as format from "../format.js";
 import { problemPanel, section } from "../parts.js";
 import { listedPlan, reason } from "./plan_facts.js";
+import { gapParts } from "./plan_gap.js";
 
 /** The section, which fills itself when the solve of the plan has been found. */
 export function searchSection(plan) {
@@ -22,6 +23,7 @@ export function searchSection(plan) {
       `the bound ${format.bound(objective.lower_bound_seconds)}, the gap ${format.gap(objective.relative_gap)}. `,
       format.sentence(termination.detail),
     ),
+    gapParts(plan),
     body,
   );
 }

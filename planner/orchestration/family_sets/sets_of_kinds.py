@@ -25,13 +25,12 @@ from planner.orchestration.incumbents import IncumbentReporter
 from planner.pricing.price_options import drop_unusable, restrict
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.evaluate import used_kinds
-from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.problem import Outcome, SolverProblem
 
 #: Sets that are searched before the best of them is searched for long: by tables times ranks, at most so many of them.
 _SEARCHED = ((1_500, 6), (8_000, 3))
 _FEWEST_SEARCHED = 2
-_PROVABLE = 250  # placements, up to which an exact search usually ends
+_PROVABLE = 64  # tables times ranks, up to which an exact search often ends
 _FIRST_UNTIL = 0.25  # part of what is left of the time limit: deadline of first plans
 
 
@@ -119,8 +118,11 @@ def sets_of_kinds(
 
 
 def _most_searched(priced: SolverProblem) -> int:
-    looks = priced.num_tables * priced.num_ranks
-    return next((number for most, number in _SEARCHED if looks <= most), _FEWEST_SEARCHED)
+    return next((number for most, number in _SEARCHED if _looks(priced) <= most), _FEWEST_SEARCHED)
+
+
+def _looks(priced: SolverProblem) -> int:
+    return priced.num_tables * priced.num_ranks
 
 
 def _first_plans(
@@ -190,7 +192,7 @@ def _decided(context: SolveContext, leaf: Leaf) -> FamilySet:
     proves something of all its plans stays as it is.
     """
     family_set, kinds = leaf.family_set, leaf.kinds
-    if kinds.is_decided or num_placements(family_set.priced) <= _PROVABLE:
+    if kinds.is_decided or _looks(family_set.priced) <= _PROVABLE:
         return family_set
     wanted = []
     if leaf.plans and (plan := leaf.plans[0].outcome.assignment) is not None:

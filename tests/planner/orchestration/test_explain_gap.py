@@ -47,7 +47,7 @@ def test_parts_add_up_to_the_gap() -> None:
     assert parts.refuted_seconds >= 0
 
 
-def test_plans_that_are_proven_or_kept_for_a_limit_have_none() -> None:
+def test_plans_that_are_proven_or_compared_with_another_bound_have_none() -> None:
     assert planned(replace(LIMITS, relative_gap=1.0)).gap_parts is None
     found = planned()
     assert within_bound(found, 0.9 * found.lower_bound_seconds, 0.0).gap_parts is None

@@ -52,11 +52,11 @@ def _whole(amount: float) -> int:
 def _operators(job: Job, shards: list[Shard]) -> Iterator[tuple[int, list[Shard]]]:
     """Yield rank and cached shards of each operator."""
     groups: dict[tuple[Any, ...], list[Shard]] = defaultdict(list)
-    for shard in shards:
+    for number, shard in enumerate(shards):
         if shard.kernel not in CACHED:
             continue
         table: Table = shard.table
-        key: tuple[Any, ...] = (shard.rank, table.name)
+        key: tuple[Any, ...] = (shard.rank, table.name, shard.columns, number if shard.kernel == "key_value" else None)
         if job.runtime in ("torchrec", "torcheasyrec"):
             by_width = shard.kernel == "key_value" or job.pipeline == FETCHES_AHEAD
             key = (

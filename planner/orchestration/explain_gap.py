@@ -20,7 +20,6 @@ def parts_of_gap(
     assignment: Assignment,
     bound_seconds: float,
     bounds: list[Bound],
-    reporter: IncumbentReporter,
     *,
     is_exact: bool,
 ) -> GapParts | None:
@@ -42,18 +41,22 @@ def parts_of_gap(
     )
     relaxed_seconds = min((bound.relaxed_seconds for bound in bounds), default=bound_seconds)
     is_final = bool(bounds) and min(bounds, key=lambda bound: bound.seconds).is_final
-    half_seconds = reporter.best_at((context.began_seconds + time.monotonic()) / 2)
     return GapParts(
         balance_seconds=parts.balance_seconds,
         packing_seconds=parts.packing_seconds,
         choice_seconds=parts.choice_seconds,
         refuted_seconds=max(bound_seconds - relaxed_seconds, 0.0),
         is_bound_final=is_final and not is_exact,
-        late_gain_seconds=None if half_seconds is None else _gain(half_seconds, found_seconds),
     )
 
 
-def _gain(before_seconds: float, seconds: float) -> float:
-    """Return by how much plans improved; 0 if by less than searches report while they run."""
-    gain = before_seconds - seconds
-    return gain if gain > WORTH_REPORTING * before_seconds else 0.0
+def late_gain(context: SolveContext, reporter: IncumbentReporter, found_seconds: float) -> float | None:
+    """Return by how much the second half of a solve improved plans to one of ``found_seconds``, as searches have it.
+
+    0 if by less than searches report while they run; ``None`` if the first half found no plan.
+    """
+    half_seconds = reporter.best_at((context.began_seconds + time.monotonic()) / 2)
+    if half_seconds is None:
+        return None
+    gain = half_seconds - found_seconds
+    return gain if gain > WORTH_REPORTING * half_seconds else 0.0

@@ -139,7 +139,7 @@ def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
     bound = min(bound, found)
     gap = relative_gap_of(found, bound)
     if gap is not None and gap <= relative_gap + RESOLUTION:
-        return replace(finished, lower_bound_seconds=bound, relative_gap=gap, gap_parts=None)
+        return replace(finished, lower_bound_seconds=bound, relative_gap=gap, gap_parts=None, late_gain_seconds=None)
     detail = "found among the plans that leave tiers time and sustain the rate; the bound is over all legal cuts"
     limit = finished.limit or "tier_bandwidth"
     return replace(
@@ -147,6 +147,7 @@ def within_bound(finished: Plan, bound: float, relative_gap: float) -> Plan:
         lower_bound_seconds=bound,
         relative_gap=gap,
         gap_parts=None,
+        late_gain_seconds=None,
         reason=Reason.FEASIBLE,
         limit=limit,
         detail=detail,

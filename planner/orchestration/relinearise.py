@@ -190,6 +190,7 @@ class _WholeRankEvaluator:
             lower_bound_seconds=0.0,
             relative_gap=None,
             gap_parts=None,
+            late_gain_seconds=None,
             reason=Reason.FEASIBLE,
             limit=found.limit or "surrogate",
             detail=_DETAIL,

@@ -13,7 +13,7 @@ import numpy as np
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.options.compatible_families import compatible_family_sets
-from planner.orchestration.explain_gap import parts_of_gap
+from planner.orchestration.explain_gap import late_gain, parts_of_gap
 from planner.orchestration.family_sets.family_set import FamilySet, first_plan, least_seconds
 from planner.orchestration.family_sets.kind_sets import bound_of_kinds
 from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds, sets_of_kinds
@@ -242,10 +242,12 @@ def _conclude(
     assert best.outcome.assignment is not None
     assignment = with_nearer_rows(context, best.priced, best.outcome.assignment)
     finished = finish(context, best.priced, replace(best.outcome, assignment=assignment), bound)
+    gain = late_gain(context, reporter, objective_of(best.priced, assignment))
+    finished = replace(finished, late_gain_seconds=gain)
     if finished.reason is Reason.OPTIMAL:
         return result_of(finished)
     bounds = [family_set.bound for family_set in family_sets] if exhaustive else []
-    parts = parts_of_gap(context, best.priced, assignment, bound, bounds, reporter, is_exact=complete)
+    parts = parts_of_gap(context, best.priced, assignment, bound, bounds, is_exact=complete)
     return result_of(replace(finished, gap_parts=parts))
 
 

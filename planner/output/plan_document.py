@@ -282,12 +282,6 @@ class GapPartsDocument(TypedDict):
     ]
     refuted_seconds: Annotated[float, "By which branching raised the bound. Unit: seconds.", Example(0.0002)]
     is_bound_final: Annotated[bool, "Whether a longer solve cannot raise the bound.", Example(False)]
-    late_gain_seconds: Annotated[
-        float | None,
-        "By which the second half of the solve improved the plan: 0 if by less than 0.1%, null if the first half found"
-        " no plan. Unit: seconds.",
-        Example(0.00002),
-    ]
 
 
 class RankBytesDocument(TypedDict):
@@ -353,6 +347,11 @@ class ProvenanceDocument(TypedDict):
     seed: Annotated[int, "Of the search."]
     solver_seconds: Annotated[float, "Of the whole search. Unit: seconds."]
     found_seconds: Annotated[float | None, "From its beginning until the plan was found. Unit: seconds."]
+    late_gain_seconds: Annotated[
+        float | None,
+        "By which the second half of the solve improved the plan: 0 if by less than 0.1%, null if the first half found"
+        " no plan. Unit: seconds.",
+    ]
     versions: Annotated[dict[str, str], "Of shardplan and of the libraries that it searched with."]
 
 

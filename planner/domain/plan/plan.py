@@ -174,7 +174,6 @@ class GapParts:
     choice_seconds: float  # what the shards cost, spread evenly, above the choices that the bound mixes
     refuted_seconds: float  # by which branching raised the bound
     is_bound_final: bool  # whether a longer solve cannot raise the bound
-    late_gain_seconds: float | None  # of the second half of the solve; None if the first half found no plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +195,7 @@ class Plan:
     movement: Movement | None = None  # from the plan that ran before, where there is one
     surrogate: Surrogate | None = None
     found_seconds: float | None = None  # from the beginning of the search until this plan; None where none was made
+    late_gain_seconds: float | None = None  # of the second half of the solve; None if the first half found no plan
     gap_parts: GapParts | None = None  # None of proven plans, and where the bound is not of this search
 
 

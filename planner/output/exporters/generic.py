@@ -108,6 +108,7 @@ def _without_shards(
             "seed": plan.seed,
             "solver_seconds": plan.solver_seconds,
             "found_seconds": plan.found_seconds,
+            "late_gain_seconds": plan.late_gain_seconds,
             "versions": dict(plan.versions),
         },
     }

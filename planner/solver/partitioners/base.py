@@ -26,6 +26,8 @@ class SolveLimits:
     #: what a reproducible search spends, where that is less than the time limit; a member of
     #: a portfolio is given a fixed share, so that its work does not depend on the clock
     work_limit_seconds: float | None = None
+    #: part of the time limit that a search may take once the clock counts; a portfolio keeps the rest for others
+    time_share: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -59,13 +61,14 @@ class Effort:
     def __init__(self, limits: SolveLimits) -> None:
         self.reproducible = limits.reproducible
         self._time_seconds = limits.time_limit_seconds
+        self._share_seconds = limits.time_share * limits.time_limit_seconds
         self._work_limit_seconds = limits.work_seconds
         #: all that may be spent
         self.total_seconds = self._work_limit_seconds if limits.reproducible else self._time_seconds
         self._began_seconds = time.monotonic()
         self._first_work_seconds: float | None = None  # of the clock; what comes before is not counted as work
         self._work_seconds = 0.0
-        #: fractions of the work and of the time from which on the clock counts; ``None`` while work does
+        #: fraction of the work, and seconds, from which on the clock counts; ``None`` while work does
         self._handed_over: tuple[float, float] | None = None if limits.reproducible else (0.0, 0.0)
         self.is_stopped = False
 
@@ -88,14 +91,16 @@ class Effort:
         """What is spent, 1 or more at the limit; it never falls."""
         if self.is_stopped:
             return 1.0
-        by_the_clock = (time.monotonic() - self._began_seconds) / self._time_seconds
+        seconds = time.monotonic() - self._began_seconds
         if self._handed_over is None:
             by_work = self._work_seconds / self._work_limit_seconds
-            if by_the_clock < 1 and self._seconds_of_work() < (by_work + _BEHIND) * self._time_seconds:
+            if seconds < self._time_seconds and self._seconds_of_work() < (by_work + _BEHIND) * self._share_seconds:
                 return by_work
-            self._handed_over = min(by_work, 1.0), min(by_the_clock, 1.0)
-        of_work, of_time = self._handed_over
-        return by_the_clock if by_the_clock >= 1 else of_work + (1 - of_work) * (by_the_clock - of_time) / (1 - of_time)
+            self._handed_over = min(by_work, 1.0), seconds
+        of_work, since_seconds = self._handed_over
+        if seconds >= self._share_seconds:
+            return seconds / self._share_seconds
+        return of_work + (1 - of_work) * (seconds - since_seconds) / (self._share_seconds - since_seconds)
 
     @property
     def is_late(self) -> bool:

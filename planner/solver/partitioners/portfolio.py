@@ -40,6 +40,7 @@ class Portfolio:
                 replace(
                     limits,
                     time_limit_seconds=max(left * (1 if limits.reproducible else of_left), 1e-3),
+                    time_share=of_left if limits.reproducible else 1.0,
                     work_limit_seconds=work * share,
                 ),
                 options if outcome is None else replace(options, start=outcome.assignment),

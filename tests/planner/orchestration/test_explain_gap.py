@@ -8,7 +8,7 @@ import pytest
 from planner.domain.plan.plan import Plan
 from planner.domain.problem.problem import Problem
 from planner.orchestration import explain_gap
-from planner.orchestration.explain_gap import parts_of_gap
+from planner.orchestration.explain_gap import late_gain, parts_of_gap
 from planner.orchestration.family_sets.family_set import FamilySet, first_plan
 from planner.orchestration.finish_plan import SolveContext, within_bound
 from planner.orchestration.incumbents import IncumbentReporter
@@ -45,6 +45,7 @@ def test_parts_add_up_to_the_gap() -> None:
     total = parts.balance_seconds + parts.packing_seconds + parts.choice_seconds
     assert total == pytest.approx(gap_seconds, rel=1e-6)
     assert parts.refuted_seconds >= 0
+    assert found.late_gain_seconds is None or found.late_gain_seconds >= 0
 
 
 def test_plans_that_are_proven_or_compared_with_another_bound_have_none() -> None:
@@ -78,14 +79,14 @@ def begun() -> tuple[SolveContext, FamilySet, IncumbentReporter]:
 
 
 def test_a_longer_solve_may_raise_bounds_that_branch_on_or_are_of_other_plans() -> None:
-    context, first, reporter = begun()
+    context, first, _ = begun()
     assignment = first.outcome.assignment
     assert assignment is not None
     low, high = lower_bound(first.priced).seconds, 0.99 * first.seconds
     final = Bound(seconds=high, hint=None, relaxed_seconds=low, is_final=True)
 
     def explained(*bounds: Bound, is_exact: bool = False) -> tuple[float, bool]:
-        parts = parts_of_gap(context, first.priced, assignment, high, list(bounds), reporter, is_exact=is_exact)
+        parts = parts_of_gap(context, first.priced, assignment, high, list(bounds), is_exact=is_exact)
         assert parts is not None
         return parts.refuted_seconds, parts.is_bound_final
 
@@ -117,7 +118,5 @@ def test_what_the_second_half_of_a_solve_gained(
             return 2 * reported - context.began_seconds  # half of the solve ended before the later plan
 
     monkeypatch.setattr(explain_gap, "time", Clock)
-    parts = parts_of_gap(context, first.priced, assignment, 0.5 * first.seconds, [], reporter, is_exact=False)
-    assert parts is not None
-    late = parts.late_gain_seconds
+    late = late_gain(context, reporter, first.seconds)
     assert late is None if gain is None else late == pytest.approx(gain * first.seconds, rel=1e-3)

@@ -50,8 +50,8 @@ def whole_plan() -> Plan:
             choice_seconds=0.01,
             refuted_seconds=0.2,
             is_bound_final=False,
-            late_gain_seconds=0.02,
         ),
+        late_gain_seconds=0.02,
         surrogate=Surrogate(
             seconds=1.0, lower_bound_seconds=0.8, relative_gap=0.25, round=1, num_rounds=3, moved_shards=2
         ),

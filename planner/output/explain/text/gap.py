@@ -36,16 +36,18 @@ def gap_lines(plan: PlanDocument) -> list[str]:
     ]
     if not named:
         return []
-    return [*paragraph(f"the gap is {seconds(gap_seconds)}: {'; '.join(named)}"), *_outlook(parts)]
+    return [
+        *paragraph(f"the gap is {seconds(gap_seconds)}: {'; '.join(named)}"),
+        *_outlook(parts, plan["provenance"].get("late_gain_seconds")),
+    ]
 
 
-def _outlook(parts: GapPartsDocument) -> list[str]:
+def _outlook(parts: GapPartsDocument, gained: float | None) -> list[str]:
     words = []
     if parts["refuted_seconds"] > 0:
         words.append(f"branching raised the bound by {format_seconds(parts['refuted_seconds'])}")
     if parts["is_bound_final"]:
         words.append("a longer solve cannot raise the bound")
-    gained = parts["late_gain_seconds"]
     if gained is not None:
         what = f"gained {format_seconds(gained)}" if gained > 0 else "gained less than 0.1%"
         words.append(f"the second half of the solve {what}")

@@ -247,7 +247,7 @@ class Chain:
         scale = max(self.seconds, 1e-12)
         part_seconds = (until - began) * effort.total_seconds / _COOLED_IN
         self._arrays.counters["overflow_penalty"] = self._penalty * scale
-        while (now := effort.fraction) < until and self.best_seconds > good_seconds:
+        while (now := effort.fraction) < min(until, 1.0) and self.best_seconds > good_seconds:
             self._adapt_move_price(scale)
             done = (now - began) / max(until - began, 1e-12)
             temperature = stage.first_temperature * (stage.last_temperature / stage.first_temperature) ** done

@@ -1,5 +1,7 @@
 """How much of a limit is spent: by counted work, and by the clock once work falls far behind."""
 
+from dataclasses import replace
+
 import pytest
 
 from planner.solver.partitioners import base
@@ -51,6 +53,18 @@ def test_the_clock_counts_once_work_is_far_behind_and_nothing_is_skipped(clock: 
     clock.seconds += 3.0
     assert effort.fraction == pytest.approx(1.0)
     assert effort.is_late
+
+
+def test_the_clock_leaves_later_members_of_a_portfolio_their_share(clock: Clock) -> None:
+    effort = Effort(replace(LIMITS, time_share=0.6))
+    effort.spend(0.4)
+    clock.seconds += 3.0
+    assert effort.fraction == pytest.approx(0.1)
+    clock.seconds += 1.5
+    assert effort.fraction == pytest.approx(0.1 + 0.9 * 0.5)
+    clock.seconds += 1.5
+    assert effort.fraction == pytest.approx(1.0)
+    assert not effort.is_late
 
 
 def test_what_comes_before_the_first_work_leaves_work_counting(clock: Clock) -> None:

@@ -11,7 +11,7 @@ export function gapParts(plan) {
   if (total <= 0) return null;
   const part = (seconds, reason) =>
     seconds > 0 && `${format.seconds(seconds)}, ${format.wholeShare(seconds / total)} of the gap: ${reason}`;
-  const late = parts.late_gain_seconds;
+  const late = plan.provenance.late_gain_seconds;
   return facts(
     [
       ["Balance", part(parts.balance_seconds, "the most that other ranks for the same shards can gain")],

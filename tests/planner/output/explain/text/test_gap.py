@@ -13,13 +13,14 @@ PARTS = {
     "choice_seconds": 5e-5,
     "refuted_seconds": 2e-4,
     "is_bound_final": False,
-    "late_gain_seconds": 2e-5,
 }
 
 
-def text(reason: str = "FEASIBLE", **changes: Any) -> str:
+def text(reason: str = "FEASIBLE", late_gain_seconds: float | None = 2e-5, **changes: Any) -> str:
     termination = {**document()["termination"], "reason": reason}
-    return " ".join(explain_plan(document(gap_parts=PARTS | changes, termination=termination)).split())
+    provenance = {**document()["provenance"], "late_gain_seconds": late_gain_seconds}
+    plan = document(gap_parts=PARTS | changes, termination=termination, provenance=provenance)
+    return " ".join(explain_plan(plan).split())
 
 
 def test_all_parts_are_named() -> None:

@@ -9,16 +9,13 @@ from planner.domain.plan.plan import Plan
 from planner.domain.problem.problem import Problem
 from planner.orchestration import explain_gap
 from planner.orchestration.explain_gap import late_gain, parts_of_gap
-from planner.orchestration.family_sets.family_set import FamilySet, first_plan
-from planner.orchestration.finish_plan import SolveContext, within_bound
-from planner.orchestration.incumbents import IncumbentReporter
-from planner.orchestration.list_options import list_and_price
+from planner.orchestration.finish_plan import within_bound
 from planner.pipeline import plan
-from planner.pricing.price_options import prune
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.partitioners.base import Incumbent, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
+from tests.support.planning.begun_solves import begun_solve
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
 LIMITS = SolveLimits(time_limit_seconds=20.0, work_limit_seconds=0.5, relative_gap=0.0)
@@ -62,24 +59,9 @@ def test_a_search_that_proves_its_plan_has_no_gap_to_explain() -> None:
     assert found.gap_parts is None
 
 
-def begun() -> tuple[SolveContext, FamilySet, IncumbentReporter]:
-    problem = uneven()
-    families, priced = list_and_price(problem, ROOFLINE)  # type: ignore[misc]
-    context = SolveContext(
-        problem=problem,
-        families=families,
-        cost_model=ROOFLINE,
-        limits=LIMITS,
-        assumptions=(),
-        began_seconds=time.monotonic(),
-        previous_state=None,
-    )
-    first = first_plan(context, prune(priced), IncumbentReporter(context, None))
-    return context, first, IncumbentReporter(context, None)
-
-
 def test_a_longer_solve_may_raise_bounds_that_branch_on_or_are_of_other_plans() -> None:
-    context, first, _ = begun()
+    solve = begun_solve(uneven(), LIMITS)
+    context, first = solve.context, solve.first
     assignment = first.outcome.assignment
     assert assignment is not None
     low, high = lower_bound(first.priced).seconds, 0.99 * first.seconds
@@ -102,7 +84,8 @@ def test_what_the_second_half_of_a_solve_gained(
     monkeypatch: pytest.MonkeyPatch, before: float | None, gain: float | None
 ) -> None:
     """In parts of the plan's seconds; gains that searches do not report while they run count as none."""
-    context, first, reporter = begun()
+    solve = begun_solve(uneven(), LIMITS)
+    context, first, reporter = solve.context, solve.first, solve.reporter
     assignment = first.outcome.assignment
     assert assignment is not None
     if before is not None:

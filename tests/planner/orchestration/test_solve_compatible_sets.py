@@ -1,31 +1,27 @@
 """How the long searches share the limit of a solve: equal work for each set, none for sets that hold nothing better."""
 
-import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 from planner.orchestration import solve_compatible_sets as solving
-from planner.orchestration.family_sets.family_set import FamilySet, first_plan
+from planner.orchestration.family_sets.family_set import FamilySet
 from planner.orchestration.family_sets.kind_sets import KindSet
 from planner.orchestration.family_sets.sets_of_kinds import Leaf, SetsOfKinds
-from planner.orchestration.finish_plan import SolveContext
-from planner.orchestration.incumbents import IncumbentReporter
-from planner.orchestration.list_options import list_and_price
-from planner.pricing.price_options import prune
 from planner.solver.bounds.chain import Bound
 from planner.solver.evaluate import objective_of
 from planner.solver.partitioners.base import NO_OPTIONS, SearchOptions, SolveLimits
 from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
-from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.begun_solves import BegunSolve, begun_solve
+from tests.support.planning.builders import make_cluster, make_problem, make_table
 
 LIMITS = SolveLimits(time_limit_seconds=100.0, work_limit_seconds=8.0, relative_gap=0.0)
 
 
 @dataclass
 class Noting:
-    """A partitioner that finds what it is told to, at once, and notes its limits."""
+    """A partitioner that finds the plans it is given, at once, and notes its limits."""
 
     finds: list[Assignment | None]
     limits: list[SolveLimits] = field(default_factory=list)
@@ -39,34 +35,13 @@ class Noting:
         return Outcome(assignment=found, reason=Reason.FEASIBLE, partitioner=self.name)
 
 
-@dataclass(frozen=True)
-class Solve:
-    """A solve before its long searches, on tables that may be cut in several ways."""
-
-    context: SolveContext
-    first: FamilySet
-    reporter: IncumbentReporter
-
-
-def begun(latency: float = 1e-6) -> Solve:
+def begun() -> BegunSolve:
+    """A solve of tables that may be cut in several ways."""
     tables = [make_table(f"t{i}", 20_000, 64, pooling_factor=10.0 + 5 * i) for i in range(6)]
-    problem = make_problem(*tables, cluster=make_cluster(1, 4, intra_host_latency_seconds=latency))
-    families, priced = list_and_price(problem, ROOFLINE)  # type: ignore[misc]
-    context = SolveContext(
-        problem=problem,
-        families=families,
-        cost_model=ROOFLINE,
-        limits=LIMITS,
-        assumptions=(),
-        began_seconds=time.monotonic(),
-        previous_state=None,
-    )
-    first = first_plan(context, prune(priced), IncumbentReporter(context, None))
-    context = replace(context, began_seconds=time.monotonic())  # the first search of a process compiles
-    return Solve(context=context, first=first, reporter=IncumbentReporter(context, None))
+    return begun_solve(make_problem(*tables, cluster=make_cluster(1, 4, intra_host_latency_seconds=1e-6)), LIMITS)
 
 
-def alike(solve: Solve, *bounds: float) -> list[FamilySet]:
+def alike(solve: BegunSolve, *bounds: float) -> list[FamilySet]:
     """Sets of the same plans with these bounds, in parts of the first plan's seconds."""
     first = solve.first
     return [
@@ -75,7 +50,7 @@ def alike(solve: Solve, *bounds: float) -> list[FamilySet]:
     ]
 
 
-def search(solve: Solve, *finds: Assignment | None) -> tuple[solving._Search, Noting]:
+def search(solve: BegunSolve, *finds: Assignment | None) -> tuple[solving._Search, Noting]:
     partitioner = Noting(list(finds))
     return solving._Search(solve.context, partitioner, solve.reporter), partitioner  # noqa: SLF001
 
@@ -93,7 +68,7 @@ def test_sets_get_equal_work_and_the_last_ones_all_time_that_is_left() -> None:
     assert seen.limits[-1].work_seconds == pytest.approx(0.5 * 0.75 * 8.0)
 
 
-def better_plan(solve: Solve) -> tuple[FamilySet, Assignment, float]:
+def better_plan(solve: BegunSolve) -> tuple[FamilySet, Assignment, float]:
     """A bad first plan, a better one, and its seconds in parts of the bad one's."""
     good = solve.first.outcome.assignment
     assert good is not None

@@ -1,7 +1,6 @@
 """Whole solves of tiny problems with starts: the best plan over all kinds is found, and no bound exceeds it."""
 
 import itertools
-import time
 from dataclasses import replace
 from types import ModuleType
 
@@ -15,16 +14,14 @@ from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import enumerate_families
 from planner.orchestration import solve_compatible_sets as solve_module
 from planner.orchestration.family_sets import sets_of_kinds as sets_of_kinds_module
-from planner.orchestration.family_sets.family_set import FamilySet, first_plan
-from planner.orchestration.finish_plan import SolveContext
-from planner.orchestration.incumbents import IncumbentReporter
-from planner.orchestration.list_options import list_and_price
+from planner.orchestration.family_sets.family_set import FamilySet
 from planner.pipeline import plan
-from planner.pricing.price_options import price, prune, restrict
+from planner.pricing.price_options import price, restrict
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
-from planner.solver.problem import Assignment, SolverProblem
+from planner.solver.problem import Assignment
 from planner.verification.evaluate_placement import score
+from tests.support.planning.begun_solves import begun_solve
 from tests.support.planning.builders import ROOFLINE, brute_force, make_cluster, make_problem, make_table
 from tests.support.thorough import THOROUGH
 
@@ -170,32 +167,17 @@ def test_a_replan_is_never_worse_than_staying(seed: int, is_counted: bool) -> No
         assert most is None or moved.moved_bytes == 0
 
 
-def begun(problem: Problem) -> tuple[SolveContext, SolverProblem, FamilySet, IncumbentReporter]:
-    """A solve with a first plan."""
-    families, priced = list_and_price(problem, ROOFLINE)  # type: ignore[misc]
-    context = SolveContext(
-        problem=problem,
-        families=families,
-        cost_model=ROOFLINE,
-        limits=LIMITS,
-        assumptions=(),
-        began_seconds=time.monotonic(),
-        previous_state=None,
-    )
-    reporter = IncumbentReporter(context, None)
-    return context, priced, first_plan(context, prune(priced), reporter), reporter
-
-
 def test_sets_that_are_searched_know_what_all_their_plans_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for sets so small that an exact search proves something of all their plans."""
     problem = long_one(1e-6)
-    context, priced, first, reporter = begun(problem)
+    solve = begun_solve(problem, LIMITS)
+    context, first = solve.context, solve.first
     masks = compatible_family_sets(problem, context.families).masks
 
     def searched(provable: int) -> FamilySet:
         monkeypatch.setattr(sets_of_kinds_module, "_PROVABLE", provable)
         found = sets_of_kinds_module.sets_of_kinds(
-            context, priced, masks, [first], reporter, lambda _: 1, context.deadline
+            context, solve.priced, masks, [first], solve.reporter, lambda _: 1, context.deadline
         )
         (leaf,) = found.leaves
         assert leaf.plans[0].seconds == min(one.seconds for one in found.tried)
@@ -210,7 +192,8 @@ def test_sets_that_are_searched_know_what_all_their_plans_start(monkeypatch: pyt
 
 def test_sets_begin_with_the_best_plan_that_they_hold() -> None:
     """Whatever other plans they hold, too."""
-    context, _, first, _ = begun(long_one(1e-6))
+    solve = begun_solve(long_one(1e-6), LIMITS)
+    context, first = solve.context, solve.first
     good = first.outcome.assignment
     assert good is not None
     bad = Assignment(piece_shape=good.piece_shape, piece_site=np.zeros_like(good.piece_site))

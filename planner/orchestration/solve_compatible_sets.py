@@ -14,8 +14,8 @@ from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.options.compatible_families import compatible_family_sets
 from planner.orchestration.explain_gap import late_gain, parts_of_gap
+from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
 from planner.orchestration.family_sets.family_set import FamilySet, first_plan, least_seconds
-from planner.orchestration.family_sets.kind_sets import bound_of_kinds
 from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds, sets_of_kinds
 from planner.orchestration.finish_plan import SolveContext, finish, result_of
 from planner.orchestration.incumbents import IncumbentReporter, with_nearer_rows

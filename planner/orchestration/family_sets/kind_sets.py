@@ -32,13 +32,8 @@ from planner.solver.problem import Objective, SolverProblem
 _FIRST_PART, _FIRST_SECONDS, _FIRST_LOOK_SECONDS, _MOST_FIRST = 0.1, 0.02, 2e-5, 16
 #: Sets of kinds that bounds and proofs look at, at most.
 MOST_SETS = 96
-_PART_OF_BOXES = 0.3  # that bounds spend on sets
 _SPLIT_UNTIL = 0.5  # part of the time to a deadline after which no set is split any more
-_BOXES_OF_A_SET = 2  # that a set costs with what is left out of it
-_FEWEST_BOXES = 4  # that are worth the relaxation of a set
-_MORE_BOXES = 4  # times as many, each time that a set has the least bound
 _BELOW = 1 - 1e-9  # of what is added to a bound
-_BELOW_KNOWN = 1 - 1e-8  # of a known plan: a bound up to it is no better than that plan
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -50,6 +45,13 @@ class KindSet:
     allowed: Bools  # (K,)
     required: Bools  # (K,)
     bound: Bound
+    elsewhere: frozenset[bytes] = frozenset()  # kinds, (K,) each, whose plans are in other sets
+    promising: Bools | None = None  # (K,) of all kinds that plans of the set may use, those that seem best
+
+    def holds(self, used: Bools) -> bool:
+        """Whether the plans that use some kinds, (K,), are in the set."""
+        is_allowed = not np.any(used & ~self.allowed) and not np.any(self.required & ~used)
+        return is_allowed and used.tobytes() not in self.elsewhere
 
     @property
     def is_decided(self) -> bool:
@@ -168,39 +170,6 @@ def kind_tree(
     return nodes
 
 
-def branch_kinds(
-    priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
-) -> list[KindSet]:
-    """Return sets that hold every plan of a problem in one of them, each with its bound.
-
-    Part of the boxes of bounds is spent on sets, the others on the set with the least bound, more of them each time,
-    until the least bound of all is final or no set may hold a plan better than a known one. ``relaxed_seconds`` of each
-    bound is that of all plans.
-    """
-    deadline = deadline or Deadline()
-    most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, MOST_SETS))
-    nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds, deadline=deadline)
-    leaves = [node.kinds for node in nodes if node.children is None]
-    relaxed = nodes[0].kinds.bound.relaxed_seconds if nodes else 0.0
-    for one in leaves:
-        one.bound = replace(one.bound, relaxed_seconds=relaxed)
-    left = max_boxes - _BOXES_OF_A_SET * len(nodes)
-    heap = [(one.bound.seconds, number, _FEWEST_BOXES) for number, one in enumerate(leaves)]
-    heapq.heapify(heap)
-    known = known_seconds * _BELOW_KNOWN
-    while heap and heap[0][0] < known and left >= _FEWEST_BOXES and not deadline.is_over():
-        bound, number, wanted = heapq.heappop(heap)
-        boxes, one = min(wanted, left), leaves[number]
-        left -= boxes
-        found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds, is_over=deadline.is_over)
-        one.bound = replace(found, seconds=max(found.seconds, bound), relaxed_seconds=relaxed)
-        if found.is_final:
-            known = min(known, one.bound.seconds)  # all sets together prove no more than this
-        else:
-            heapq.heappush(heap, (one.bound.seconds, number, wanted * _MORE_BOXES))
-    return leaves
-
-
 def _bound_of_half(one: KindSet, half: KindSet, known_seconds: float) -> Bound:
     """Return the bound of a half of a set.
 
@@ -216,15 +185,6 @@ def _bound_of_half(one: KindSet, half: KindSet, known_seconds: float) -> Bound:
             return replace(one.bound, seconds=one.bound.seconds + float(more @ half.priced.phase_weight) * _BELOW)
     found = lower_bound(half.priced, known_seconds=known_seconds)
     return replace(found, seconds=max(found.seconds, one.bound.seconds))
-
-
-def bound_of_kinds(
-    priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
-) -> float:
-    """Return a bound on all plans of a problem, whatever kinds they use."""
-    usable = without_replaced_kinds(priced)
-    leaves = branch_kinds(usable, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
-    return min((one.bound.seconds for one in leaves), default=0.0)
 
 
 def _all_open(priced: SolverProblem) -> tuple[Bools, Bools]:

@@ -8,11 +8,11 @@ import numpy as np
 
 from cost_models.arrays import Bools, Ints
 from planner.options.enumerate import Families
+from planner.orchestration.family_sets.branch_kinds import branch_kinds
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet, at_home, first_plan, transferred
 from planner.orchestration.family_sets.kind_sets import (
     KindSet,
-    branch_kinds,
     first_sets,
     kinds_of_options,
     most_first_sets,
@@ -30,6 +30,9 @@ from planner.solver.problem import Outcome, SolverProblem
 #: Sets that are searched before the best of them is searched for long: by tables times ranks, at most so many of them.
 _SEARCHED = ((1_500, 6), (8_000, 3))
 _FEWEST_SEARCHED = 2
+#: Times the least bound of a set, from which another one is not searched: most plans come closer than that to the bound
+#: of their set.
+_CLOSE_BOUNDS = 1.04
 _PROVABLE = 64  # tables times ranks, up to which an exact search often ends
 _FIRST_UNTIL = 0.25  # part of what is left of the time limit: deadline of first plans
 
@@ -71,12 +74,12 @@ class SetsOfKinds:
         if not leaves:
             return []
         most = _most_searched(leaves[0].family_set.priced)
-        leaves.sort(key=lambda leaf: (leaf.seconds, leaf.family_set.bound.seconds))
-        best = leaves[:1] if leaves[0].plans else []
-        others = sorted((one for one in leaves if one not in best), key=lambda leaf: leaf.family_set.bound.seconds)
-        first = [_decided(context, leaf) for leaf in best]
-        rest = sorted((_decided(context, leaf) for leaf in others[:most]), key=lambda one: one.bound.seconds)
-        return [*first, *(one for one in rest if one.bound.seconds < known_seconds)][:most]
+        leaves.sort(key=lambda leaf: leaf.family_set.bound.seconds)
+        best = min(leaves, key=lambda leaf: leaf.seconds)
+        some = [leaf for leaf in leaves if leaf is best or leaf in leaves[:most]]
+        found = sorted((_decided(context, leaf) for leaf in some), key=lambda one: one.bound.seconds)
+        close_seconds = min(known_seconds, _CLOSE_BOUNDS * found[0].bound.seconds)
+        return [one for one in found if one.bound.seconds < close_seconds][:most]
 
 
 def sets_of_kinds(
@@ -163,7 +166,7 @@ def _leaf(context: SolveContext, kinds: KindSet, usable: SolverProblem, tried: l
         if one.outcome.assignment is None:
             continue
         used = used_kinds(one.priced, one.outcome.assignment)[: len(kinds.allowed)]
-        if not np.any(used & ~kinds.allowed) and not np.any(kinds.required & ~used):
+        if kinds.holds(used):
             plans.append(one)
     plans.sort(key=lambda one: one.seconds)
     family_set = _with_best(context, kinds.priced, kinds.bound, plans)
@@ -199,10 +202,12 @@ def _decided(context: SolveContext, leaf: Leaf) -> FamilySet:
         wanted.append(used_kinds(leaf.plans[0].priced, plan))
     if family_set.bound.hint is not None:
         wanted.append(kinds_of_options(kinds.priced, family_set.bound.hint.option))
-    sets = {}
+    if kinds.promising is not None:
+        wanted.append(kinds.promising)
+    sets: dict[bytes, KindSet] = {}
     for used in wanted:
         just = set_of_just(leaf.usable, kinds.required | used[: len(kinds.required)])
-        if just is not None and just.required.tobytes() not in sets:
+        if just is not None and just.required.tobytes() not in {*sets, *kinds.elsewhere}:
             just.bound = lower_bound(just.priced)
             sets[just.required.tobytes()] = just
     if not sets:

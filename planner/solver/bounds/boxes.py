@@ -135,7 +135,8 @@ def branch(
     whole = Part(low=nothing, high=endless, room=endless, choices=choices)
     root = _box(model, whole, prices, 0.0)
     if root is None:
-        return Branched(bound_seconds=0.0, box=None, nodes=(Node(prices=None),))
+        no_better = known_seconds if np.isfinite(known_seconds) else 0.0
+        return Branched(bound_seconds=no_better, box=None, nodes=(Node(prices=None),))
     nodes = [_node(whole, root)]
     heap = [(root.bound_seconds, 0, root)]
     last = root

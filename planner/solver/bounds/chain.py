@@ -24,6 +24,8 @@ class Bound:
     hint: RelaxationHint | None
     relaxed_seconds: float = 0.0  # the bound of the first relaxation, before any split
     is_final: bool = False  # whether more boxes would prove no more
+    #: of every relaxation before any split, which bound the plans of other families, too; ``None`` where it has no plan
+    prices: tuple[Prices | None, ...] = ()
 
 
 def lower_bound(
@@ -38,11 +40,12 @@ def lower_bound(
     ``max_boxes`` limits the branching of :mod:`planner.solver.bounds.boxes`; ``known_seconds`` is the objective
     of a plan that is known, which no box worse than it can improve on; ``is_over`` says that boxes are split no more.
     """
-    best, is_final, relaxed = Bound(seconds=0.0, hint=None), True, 0.0
+    best, is_final, relaxed, prices = Bound(seconds=0.0, hint=None), True, 0.0, []
     for model in relaxations(priced):
         cheap = priced_memory(model)
         branched = branch(model, max_boxes=max_boxes, known_seconds=known_seconds, start=cheap, is_over=is_over)
         is_final &= branched.is_final
+        prices.append(_without_rows(model, branched.nodes[0].prices))
         simple = max(dual_value(model, cheap), largest_piece(model))
         relaxed, value = max(relaxed, simple, branched.root_seconds), max(simple, branched.bound_seconds)
         if value > best.seconds or best.hint is None:
@@ -50,8 +53,17 @@ def lower_bound(
             hint = _guide(priced, model, box) if box is not None and box.relaxed.is_solved else None
             best = Bound(seconds=max(value, best.seconds), hint=hint)
     return replace(
-        best, seconds=best.seconds * (1 - ROUNDING), relaxed_seconds=relaxed * (1 - ROUNDING), is_final=is_final
+        best,
+        seconds=best.seconds * (1 - ROUNDING),
+        relaxed_seconds=relaxed * (1 - ROUNDING),
+        is_final=is_final,
+        prices=tuple(prices),
     )
+
+
+def _without_rows(model: Relaxation, prices: Prices | None) -> Prices | None:
+    """Return prices that hold outside a box, too: without those of its rows."""
+    return None if prices is None else replace(prices, memory=prices.memory[: len(model.cluster_bytes)])
 
 
 def quick_bound(priced: SolverProblem) -> float:

@@ -14,8 +14,8 @@ from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.problem import Outcome, Reason, SolverProblem
 
 _SHORTEST_RUN_SECONDS = 0.05
-#: What the exact model is given of the limit where it may prove something.
-_EXACT_SHARE = 0.4
+#: What the exact model is given of the limit: where it often proves something, by tables times ranks, and beyond.
+_PROVABLE, _PROVING_SHARE, _EXACT_SHARE = 64, 0.4, 0.1
 
 
 class Portfolio:
@@ -55,8 +55,10 @@ class Portfolio:
 
 def _members(priced: SolverProblem) -> list[tuple[Partitioner, float]]:
     """Return the searches that are run, and their shares of the limit."""
-    exact = num_placements(priced) <= MAX_PLACEMENTS
-    return [(LocalSearch(), 1.0 - _EXACT_SHARE), (CpSat(), _EXACT_SHARE)] if exact else [(LocalSearch(), 1.0)]
+    if num_placements(priced) > MAX_PLACEMENTS:
+        return [(LocalSearch(), 1.0)]
+    exact = _PROVING_SHARE if priced.num_tables * priced.num_ranks <= _PROVABLE else _EXACT_SHARE
+    return [(LocalSearch(), 1.0 - exact), (CpSat(), exact)]
 
 
 def _is_done(priced: SolverProblem, outcome: Outcome, good_seconds: float) -> bool:

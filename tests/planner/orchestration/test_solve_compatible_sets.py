@@ -100,7 +100,8 @@ def leaf_of(one: FamilySet) -> Leaf:
     )
 
 
-def test_what_sets_leave_of_the_work_is_spent_on_the_best_one() -> None:
+def test_what_sets_leave_of_the_work_is_spent_on_the_best_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.orchestration.family_sets.sets_of_kinds._CLOSE_BOUNDS", 1e9)
     solve = begun()
     worse, good, ratio = better_plan(solve)
     found = replace(solve, first=worse)
@@ -110,3 +111,15 @@ def test_what_sets_leave_of_the_work_is_spent_on_the_best_one() -> None:
     searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_cut_by_clock=False))
     share = 0.5 / 3
     assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0 * share, 0.75 * 8.0 * (1 - share)])
+
+
+def test_a_set_whose_bound_is_far_above_the_least_one_is_not_searched() -> None:
+    """The search of the set with the least bound takes all the work."""
+    solve = begun()
+    leaves = [leaf_of(one) for one in alike(solve, 0.5, 0.51, 0.9)]
+    searching, seen = search(solve)
+    searching.best_of(SetsOfKinds(tried=[], leaves=leaves[::2], is_cut_by_clock=False))
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0])
+    searching, seen = search(solve)
+    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_cut_by_clock=False))
+    assert len(seen.limits) == 3, "the two that are close, and the better one of them again"

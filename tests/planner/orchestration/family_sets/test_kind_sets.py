@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from planner.options.dominance import replaced_kinds
+from planner.orchestration.family_sets.branch_kinds import bound_of_kinds, branch_kinds
 from planner.orchestration.family_sets.kind_sets import (
-    KindSet,
-    bound_of_kinds,
-    branch_kinds,
     first_sets,
     kind_tree,
     whole_set,
@@ -52,10 +50,6 @@ def plans_of(seed: int) -> list[tuple[np.ndarray, float]]:
     ]
 
 
-def holds(one: KindSet, used: np.ndarray) -> bool:
-    return not np.any(used & ~one.allowed) and not np.any(one.required & ~used)
-
-
 @pytest.mark.parametrize("seed", range(12 if THOROUGH else 4))
 @pytest.mark.parametrize("max_boxes", [1, 12, 60])
 def test_every_plan_is_in_one_leaf_and_no_better_than_its_bound(seed: int, max_boxes: int) -> None:
@@ -63,7 +57,7 @@ def test_every_plan_is_in_one_leaf_and_no_better_than_its_bound(seed: int, max_b
     leaves = branch_kinds(priced, max_boxes=max_boxes, known_seconds=np.inf)
     assert len(leaves) > 1 or max_boxes < 12
     for used, objective in plans_of(seed):
-        [leaf] = [one for one in leaves if holds(one, used)]
+        [leaf] = [one for one in leaves if one.holds(used)]
         assert leaf.bound.seconds <= objective * ROUNDING
 
 

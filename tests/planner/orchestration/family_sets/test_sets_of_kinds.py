@@ -190,6 +190,22 @@ def test_sets_that_are_searched_know_what_all_their_plans_start(monkeypatch: pyt
     assert not np.all(as_it_is.priced.charged_kinds[np.unique(as_it_is.priced.family_kind)])
 
 
+def test_of_all_other_sets_the_most_promising_one_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not one that has been looked at, whatever the relaxation of all sets takes."""
+    monkeypatch.setattr(sets_of_kinds_module, "_PROVABLE", 0)
+    problem = long_one(1e-6)
+    solve = begun_solve(problem, LIMITS)
+    masks = compatible_family_sets(problem, solve.context.families).masks
+    found = sets_of_kinds_module.sets_of_kinds(
+        solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: 400, solve.context.deadline
+    )
+    others = [leaf for leaf in found.leaves if leaf.kinds.elsewhere]
+    assert others
+    for leaf in others:
+        decided = sets_of_kinds_module._decided(solve.context, leaf)  # noqa: SLF001
+        assert decided.priced.charged_kinds.tobytes() not in leaf.kinds.elsewhere
+
+
 def test_sets_begin_with_the_best_plan_that_they_hold() -> None:
     """Whatever other plans they hold, too."""
     solve = begun_solve(long_one(1e-6), LIMITS)

@@ -78,3 +78,10 @@ def test_by_the_clock_all_of_the_limit_is_there_to_be_used(monkeypatch: pytest.M
     limits = SolveLimits(time_limit_seconds=100.0, relative_gap=0.0, reproducible=False)
     Portfolio().solve(random_priced(0, num_tables=5), limits)
     assert [round(one.time_limit_seconds / 100, 1) for one in member.limits] == [0.6, 1.0]
+
+
+def test_the_exact_search_has_most_where_it_often_proves_something() -> None:
+    """A portfolio gives a problem of 3 tables on 4 ranks more of its work than one of 30."""
+    small, large = (portfolio._members(random_priced(0, num_tables=tables)) for tables in (3, 30))  # noqa: SLF001
+    assert [share for _, share in small] == [0.6, 0.4]
+    assert [share for _, share in large] == [0.9, 0.1]

@@ -1,7 +1,7 @@
 """Sets of kinds that hold every plan, each with a bound: all sets of few kinds, a tree of sets of many."""
 
 import heapq
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from planner.orchestration.family_sets.kind_sets import (
     without_replaced_kinds,
 )
 from planner.orchestration.family_sets.priced_sets import MOST_KINDS, PricedSets
+from planner.solver.bounds.boxes import never
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.problem import SolverProblem
 
@@ -46,46 +47,66 @@ def bound_of_kinds(
     return min((one.bound.seconds for one in leaves), default=0.0)
 
 
-def _branch_all(priced: SolverProblem, max_boxes: int, known_seconds: float, deadline: Deadline) -> list[KindSet]:
-    """Return the sets of kinds that were looked at, and one of all other plans.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedSets:
+    """All sets of kinds, and those that were looked at, by their numbers."""
 
-    The set with the least seconds is looked at next: first its relaxation, whose prices raise the others, too, and then
-    more and more boxes.
+    sets: PricedSets
+    whole: KindSet  # of all plans
+    found: dict[int, KindSet]
+    boxes: dict[int, int]  # that the bounds of these stand on, at most
+
+
+def rank_sets(
+    priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
+) -> RankedSets | None:
+    """Look at the set with the least seconds: its relaxation first, whose prices raise all others, and then its boxes.
+
+    ``None`` where a table has no family.
     """
-    rest = whole_set(priced)
-    if rest is None:
-        return []
-    rest.bound = lower_bound(rest.priced, known_seconds=known_seconds)
+    whole = whole_set(priced)
+    if whole is None:
+        return None
+    whole.bound = lower_bound(whole.priced, known_seconds=known_seconds)
     sets = PricedSets(priced)
-    sets.raise_by(rest.bound.prices)
+    sets.raise_by(whole.bound.prices)
     found: dict[int, KindSet] = {}
-    wanted: dict[int, int] = {}
+    boxes: dict[int, int] = {}
     left, known = max_boxes - _BOXES_OF_A_SET, known_seconds * _BELOW_KNOWN
-    while left >= _FEWEST_BOXES and not deadline.is_over():
+    while left >= _FEWEST_BOXES and not (deadline is not None and deadline.is_over()):
         number = int(np.argmin(sets.least_seconds))
         if sets.least_seconds[number] >= known:
             break
-        if number not in found:
+        if number in found:
+            one, boxes[number] = found[number], min(max(_MORE_BOXES * boxes[number], _FEWEST_BOXES), left)
+            left -= boxes[number]
+            is_over = never if deadline is None else deadline.is_over
+            bound = lower_bound(one.priced, max_boxes=boxes[number], known_seconds=known_seconds, is_over=is_over)
+        else:
             left -= _BOXES_OF_A_SET
-            one = set_of_just(priced, sets.kinds[number])
-            if one is None:
+            some = set_of_just(priced, sets.kinds[number])
+            if some is None:
                 sets.least_seconds[number] = np.inf
                 continue
+            one, found[number], boxes[number] = some, some, 1
             bound = lower_bound(one.priced, known_seconds=known_seconds)
             sets.raise_by(bound.prices)
-            found[number], wanted[number] = one, _FEWEST_BOXES
-        else:
-            one, boxes = found[number], min(wanted[number], left)
-            left -= boxes
-            wanted[number] *= _MORE_BOXES
-            bound = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds, is_over=deadline.is_over)
         sets.least_seconds[number] = max(sets.least_seconds[number], bound.seconds)
         one.bound = bound
         if bound.is_final:
             known = min(known, float(sets.least_seconds[number]))  # all sets together prove no more than this
-    relaxed = rest.bound.relaxed_seconds
+    return RankedSets(sets=sets, whole=whole, found=found, boxes=boxes)
+
+
+def _branch_all(priced: SolverProblem, max_boxes: int, known_seconds: float, deadline: Deadline) -> list[KindSet]:
+    """Return the sets of kinds that were looked at, and one of all other plans."""
+    ranked = rank_sets(priced, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
+    if ranked is None:
+        return []
+    sets, rest, found = ranked.sets, ranked.whole, ranked.found
     least = np.maximum(sets.least_seconds, rest.bound.seconds)
     for number, one in found.items():
+        relaxed = rest.bound.relaxed_seconds
         one.bound = replace(one.bound, seconds=float(least[number]), relaxed_seconds=relaxed)
     others = np.isfinite(least) & ~np.isin(np.arange(len(least)), list(found))
     if not np.any(others):

@@ -159,7 +159,7 @@ def kind_tree(
         if split.is_over():
             break
         kind, children = _open_kind(one), []
-        for allowed, required in _halves(one, kind):
+        for allowed, required in halves_of(one.allowed, one.required, kind):
             half = _set_of(priced, allowed, required, charges_others=charges_others)
             children.append(None if half is None else len(nodes))
             if half is not None:
@@ -192,11 +192,11 @@ def _all_open(priced: SolverProblem) -> tuple[Bools, Bools]:
     return np.ones(priced.num_kinds, dtype=np.bool_), np.zeros(priced.num_kinds, dtype=np.bool_)
 
 
-def _halves(one: KindSet, kind: int) -> tuple[tuple[Bools, Bools], tuple[Bools, Bools]]:
+def halves_of(allowed: Bools, required: Bools, kind: int) -> tuple[tuple[Bools, Bools], tuple[Bools, Bools]]:
     """Return the allowed and the required kinds of a set's plans without an open kind, and of those with it."""
-    without, with_it = one.allowed.copy(), one.required.copy()
+    without, with_it = allowed.copy(), required.copy()
     without[kind], with_it[kind] = False, True
-    return (without, one.required), (one.allowed, with_it)
+    return (without, required), (allowed, with_it)
 
 
 def _open_kind(one: KindSet) -> int:

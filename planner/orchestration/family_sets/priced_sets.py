@@ -7,6 +7,7 @@ sets, and leave out most of them. This is Benders' decomposition with sets of ki
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,23 +36,48 @@ class PricedSets:
             serves_all & np.all(every[:, pinned], axis=1) & ~np.any(every & ~has.any(axis=0), axis=1)
         ]
         self.least_seconds: Floats = np.zeros(len(self.kinds))  # (N,)
+        self._known: list[list[_Priced]] = [[] for _ in relaxations(priced)]
 
     def raise_by(self, prices: Sequence[Prices | None]) -> None:
         """Raise the least seconds of all sets by the prices of some set's relaxations, in their order."""
-        for model, some in zip(relaxations(self._priced), prices, strict=True):
+        for model, some, known in zip(relaxations(self._priced), prices, self._known, strict=True):
             if some is not None:
-                self.least_seconds = np.maximum(self.least_seconds, self._value(model, some) * (1 - ROUNDING))
+                known.append(self._cheapest(model, some))
+                self.least_seconds = np.maximum(self.least_seconds, self._value(known[-1], self.kinds, self.kinds))
 
-    def _value(self, model: Relaxation, prices: Prices) -> Floats:
-        """Return the dual value of every set at some prices, (N,)."""
-        priced = self._priced
-        costs = np.full((priced.num_kinds, priced.num_tables), np.inf)
-        np.minimum.at(costs, (priced.family_kind[model.family], model.choice_table), reduced_costs(model, prices))
-        of_tables = np.array([np.sum(np.min(costs[kinds], axis=0)) for kinds in self.kinds])
-        started = self.kinds @ priced.kind_start_seconds
+    def best_prices(self, allowed: Bools, required: Bools, way: int) -> tuple[float, Prices]:
+        """Return the prices that prove most of plans that use all required kinds, and others only that are allowed.
+
+        Those of one relaxation, the ``way``-th, with the seconds that they prove; (K,) both.
+        """
+        values = [self._value(known, allowed[None], required[None])[0] for known in self._known[way]]
+        best = int(np.argmax(values))
+        return float(values[best]), self._known[way][best].prices
+
+    def _cheapest(self, model: Relaxation, prices: Prices) -> "_Priced":
+        costs = np.full((self._priced.num_kinds, self._priced.num_tables), np.inf)
+        of_choice = self._priced.family_kind[model.family], model.choice_table
+        np.minimum.at(costs, of_choice, reduced_costs(model, prices))
+        return _Priced(model=model, prices=prices, costs=costs)
+
+    def _value(self, known: "_Priced", allowed: Bools, started: Bools) -> Floats:
+        """Return the dual value, at known prices, of plans of allowed kinds that pay some starts, both (N, K): (N,)."""
+        priced, prices, model = self._priced, known.prices, known.model
+        of_tables = np.array([np.sum(np.min(known.costs[kinds], axis=0, initial=np.inf)) for kinds in allowed])
+        starts = started @ priced.kind_start_seconds
         if priced.objective is Objective.MAX_RANK_TIME:
-            window = -(started @ priced.phase_weight)[:, None]
+            window = -(starts @ priced.phase_weight)[:, None]
         else:
-            window = priced.phase_window_seconds - started
+            window = priced.phase_window_seconds - starts
         paid = np.maximum(window, 0.0) @ (prices.average + prices.on_top) - np.maximum(-window, 0.0) @ model.weight
-        return of_tables - paid - float(prices.memory @ model.cluster_bytes)
+        found: Floats = (of_tables - paid - float(prices.memory @ model.cluster_bytes)) * (1 - ROUNDING)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Priced:
+    """Prices, and what the cheapest choice of each kind costs a table at these, (K, T); infinite where it has none."""
+
+    model: Relaxation
+    prices: Prices
+    costs: Floats

@@ -133,10 +133,10 @@ def branch(
     prices = average_prices(model) if start is None else start
     nothing, endless = np.zeros(phases), np.full(phases, np.inf)
     whole = Part(low=nothing, high=endless, room=endless, choices=choices)
-    root = _box(model, whole, prices, 0.0)
+    root, whole = _box(model, whole, prices, 0.0)
     if root is None:
         no_better = known_seconds if np.isfinite(known_seconds) else 0.0
-        return Branched(bound_seconds=no_better, box=None, nodes=(Node(prices=None),))
+        return Branched(bound_seconds=no_better, box=None, nodes=(_node(whole, None),))
     nodes = [_node(whole, root)]
     heap = [(root.bound_seconds, 0, root)]
     last = root
@@ -157,8 +157,8 @@ def branch(
         split, halves = found
         nodes[number] = replace(nodes[number], split=split, children=(len(nodes), len(nodes) + 1))
         for half in halves:
-            child = _box(model, half, box.relaxed.prices, bound)
-            nodes.append(_node(half, child))
+            child, part = _box(model, half, box.relaxed.prices, bound)
+            nodes.append(_node(part, child))
             if child is not None and child.bound_seconds < known_seconds:
                 heapq.heappush(heap, (child.bound_seconds, len(nodes) - 1, child))
     return Branched(bound_seconds=known_seconds, box=None, nodes=tuple(nodes), root_seconds=root.bound_seconds)
@@ -168,11 +168,11 @@ def _node(part: Part, box: Box | None) -> Node:
     return Node(prices=None, rows=part.rows) if box is None else Node(prices=box.relaxed.prices, rows=box.part.rows)
 
 
-def _box(model: Relaxation, part: Part, prices: Prices, parent_seconds: float) -> Box | None:
-    """Solve the relaxation inside a box; ``None`` where it is proven to have no plan."""
+def _box(model: Relaxation, part: Part, prices: Prices, parent_seconds: float) -> tuple[Box | None, Part]:
+    """Solve the relaxation inside a box, and add rows; there is no box where it is proven to have no plan."""
     choices = choices_with_room(model, part.choices & np.all(model.big <= part.high, axis=1))
     if choices is None:
-        return None
+        return None, part
     box: Box | None = None
     for _ in range(_PACKING_ROUNDS):
         packed = with_rows(model, part.rows)
@@ -190,7 +190,7 @@ def _box(model: Relaxation, part: Part, prices: Prices, parent_seconds: float) -
         prices = replace(prices, memory=np.append(prices.memory, more))
         relaxed = solve_relaxation(inside, prices, part.low)
         if relaxed is None:
-            return None
+            return None, part
         bound = max(relaxed.value_seconds, parent_seconds)
         box = Box(bound_seconds=bound, part=part, choices=choices, relaxed=relaxed)
         rows = broken_rows(model, box.share(), part.room, part.rows) if relaxed.is_solved else []
@@ -198,7 +198,7 @@ def _box(model: Relaxation, part: Part, prices: Prices, parent_seconds: float) -
             break
         prices, parent_seconds = relaxed.prices, bound
         part = replace(part, rows=(*part.rows, *rows))
-    return box
+    return box, part
 
 
 def _halves(model: Relaxation, box: Box) -> tuple[Split, list[Part]] | None:

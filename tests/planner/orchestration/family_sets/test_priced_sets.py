@@ -108,3 +108,21 @@ def test_many_kinds_are_split_one_by_one(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not any(one.elsewhere for one in tree)
     by_sets, by_tree = (min(one.bound.seconds for one in some) for some in (all_sets, tree))
     assert by_sets == pytest.approx(by_tree, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_prices_of_open_sets_prove_no_more_than_of_the_sets_in_them(seed: int) -> None:
+    """What is proven of plans that may use further kinds holds for each set of kinds among these."""
+    priced = small(seed)
+    whole = whole_set(priced)
+    assert whole is not None
+    sets = PricedSets(priced)
+    sets.raise_by(lower_bound(whole.priced).prices)
+    every, none = np.ones(priced.num_kinds, dtype=np.bool_), np.zeros(priced.num_kinds, dtype=np.bool_)
+    of_all, _ = sets.best_prices(every, none, 0)
+    for kinds in sets.kinds:
+        of_open, _ = sets.best_prices(every, kinds, 0)
+        of_set, _ = sets.best_prices(kinds, kinds, 0)
+        assert of_all <= of_open * ROUNDING <= of_set * ROUNDING**2
+    nothing, _ = sets.best_prices(none, none, 0)
+    assert nothing == np.inf, "no table has a family"

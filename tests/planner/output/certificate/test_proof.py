@@ -8,8 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
 from planner.output.certificate import check as check_certificate
-from planner.pricing.price_options import prune, restrict
+from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.problem import Objective, SolverProblem
@@ -77,16 +78,29 @@ def test_no_plan_with_starts_beats_what_is_certified(
 
 
 def test_starts_that_every_plan_pays_are_proven() -> None:
-    """Splits by kinds charge them: without such splits a bound is one on loads alone."""
+    """Splits by kinds charge them, in proofs of few boxes, too; a bound on loads alone knows nothing of them."""
     gained = 0
     for seed in range(6):
         priced = with_kinds(random_priced(seed, num_tables=3), seed, scale=20.0)
         best = best_assignment(priced)
         assert best is not None
         few, many = (certified(priced, best, max_boxes=boxes)["claim"]["bound_seconds"] for boxes in (1, 60))
+        assert few <= many * ROUNDING
         assert many <= objective_of(priced, best) * ROUNDING
-        gained += many > 1.5 * few
+        gained += few > 1.5 * lower_bound(priced, max_boxes=60).seconds
     assert gained >= 5
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_as_much_is_proven_as_a_solve_bounds(seed: int) -> None:
+    """With as many boxes: also of sets of kinds that were never looked at, at the prices of others."""
+    priced = with_kinds(random_priced(seed, num_tables=3), seed, scale=(3.0, 20.0)[seed % 2])
+    best = best_assignment(priced)
+    assert best is not None
+    known = objective_of(priced, best)
+    bound = bound_of_kinds(drop_unusable(priced), max_boxes=60, known_seconds=known)
+    proven = certified(priced, best, max_boxes=60)["claim"]["bound_seconds"]
+    assert proven >= min(bound, known) * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("forged", ["starts", "twice", "left-out", "kind"])

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-#: What is compiled, and what compiles it.
+#: What is compiled; beside it count all files of the kernels, whose constants compiled code has.
 _COMPILED = re.compile(rb"^@compiled$", re.MULTILINE)
-_COMPILER = Path(__file__).with_name("compiled.py")
+_KERNELS = Path(__file__).parent
 _PARTITIONERS = Path(__file__).parents[1]
 #: Longest wait for another process that compiles and may hang; then a process compiles, too. Longer than a compile
 #: takes, shorter than a solve waits for its process.
@@ -73,4 +73,4 @@ def warm_mark() -> Path:
 def _sources() -> list[Path]:
     """Return the files that compiled code is made of, in a fixed order."""
     sources = sorted(_PARTITIONERS.rglob("*.py"))
-    return [source for source in sources if source == _COMPILER or _COMPILED.search(source.read_bytes())]
+    return [source for source in sources if source.is_relative_to(_KERNELS) or _COMPILED.search(source.read_bytes())]

@@ -12,15 +12,25 @@ from numpy.typing import NDArray
 from cost_models.arrays import Floats, Ints
 from planner.solver.partitioners.kernels.compiled import compiled
 
+#: How many pieces a site chooses from, as one record.
+PIECE_COUNTS = np.dtype(
+    [
+        ("items", np.int64),  # that have any
+        ("pieces", np.int64),  # rows of Pieces in use
+        ("drawn_from", np.int64),  # all legal pieces, of which these are a random part
+    ]
+)
+
 
 class Pieces(NamedTuple):
     """What may be chosen, item by item. P room for pieces, I for items; written anew for every choice."""
 
     first: Ints  # (I + 1,) first piece of each item that has any
     shape: Ints  # (P,)
-    cells: Ints  # (P, 2) of seconds and of bytes
+    cells_of_seconds: Ints  # (P,)
+    cells_of_bytes: Ints  # (P,)
     value: Floats  # (P,)
-    counts: Ints  # (3,) how many items and pieces there are, and of how many pieces these are drawn
+    counts: NDArray[np.void]  # (1,) of PIECE_COUNTS
 
 
 class Table(NamedTuple):
@@ -37,9 +47,10 @@ def no_pieces(items: int, pieces: int) -> Pieces:
     return Pieces(
         np.zeros(items + 1, np.int64),
         np.zeros(pieces, np.int64),
-        np.zeros((pieces, 2), np.int64),
+        np.zeros(pieces, np.int64),
+        np.zeros(pieces, np.int64),
         np.zeros(pieces),
-        np.zeros(3, np.int64),
+        np.zeros(1, PIECE_COUNTS),
     )
 
 
@@ -56,12 +67,12 @@ def best_values(pieces: Pieces, table: Table, most_x: int, most_y: int) -> float
     looked = 0.0
     value, before = table.value[: most_x + 1, : most_y + 1], table.before[: most_x + 1, : most_y + 1]
     value[:] = 0.0
-    for i in range(pieces.counts[0]):
+    for i in range(pieces.counts[0].items):
         choice = table.choice[i, : most_x + 1, : most_y + 1]
         choice[:] = -1
         before[:] = value
         for piece in range(pieces.first[i], pieces.first[i + 1]):
-            seconds, size = pieces.cells[piece, 0], pieces.cells[piece, 1]
+            seconds, size = pieces.cells_of_seconds[piece], pieces.cells_of_bytes[piece]
             if seconds > most_x or size > most_y:
                 continue
             worth = pieces.value[piece]
@@ -80,12 +91,12 @@ def best_values(pieces: Pieces, table: Table, most_x: int, most_y: int) -> float
 def chosen_pieces(pieces: Pieces, table: Table, x: int, y: int, chosen: np.ndarray) -> int:
     """Write the pieces that make the best value of a budget into ``chosen``; return how many."""
     count = 0
-    for i in range(pieces.counts[0] - 1, -1, -1):
+    for i in range(pieces.counts[0].items - 1, -1, -1):
         taken = table.choice[i, x, y]
         if taken >= 0:
             piece = pieces.first[i] + taken
             chosen[count] = piece
             count += 1
-            x -= pieces.cells[piece, 0]
-            y -= pieces.cells[piece, 1]
+            x -= pieces.cells_of_seconds[piece]
+            y -= pieces.cells_of_bytes[piece]
     return count

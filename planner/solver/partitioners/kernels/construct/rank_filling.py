@@ -83,7 +83,9 @@ def list_pieces(
                 all_pieces += 1
                 if (part < 1.0 and random_unit(state) >= part) or count == pieces.shape.shape[0]:
                     continue
-                if cells_of(data, order, low, high, shape, pieces.cells[count]):
+                seconds, size = cells_of(data, order, low, high, shape)
+                if max(seconds, size) <= order.cells:
+                    pieces.cells_of_seconds[count], pieces.cells_of_bytes[count] = seconds, size
                     pieces.shape[count] = shape
                     pieces.value[count] = order.worth[item] * data.shape_columns[shape] / data.item_columns[item]
                     count += 1
@@ -91,14 +93,15 @@ def list_pieces(
             pieces.first[items] = begun
             items += 1
     pieces.first[items] = count
-    pieces.counts[0], pieces.counts[1], pieces.counts[2] = items, count, all_pieces
+    counts = pieces.counts[0]
+    counts.items, counts.pieces, counts.drawn_from = items, count, all_pieces
     return order.most_pieces / max(all_pieces, 1)
 
 
 @compiled
-def cells_of(data: Data, order: Order, low: int, high: int, shape: int, cells: np.ndarray) -> bool:
-    """Write how many cells a piece needs at most on ranks [low, high); ``False`` where it does not fit."""
-    cells[:] = 0
+def cells_of(data: Data, order: Order, low: int, high: int, shape: int) -> tuple[int, int]:
+    """Return how many cells of seconds and of bytes a piece needs at most on ranks [low, high)."""
+    seconds_cells, bytes_cells = 0, 0
     for rank in range(low, high):
         if rank > low and data.rank_class[rank] == data.rank_class[low] and not order.unequal_memory:
             continue
@@ -106,9 +109,9 @@ def cells_of(data: Data, order: Order, low: int, high: int, shape: int, cells: n
         part = 0.0
         for m in range(data.capacity.shape[1]):
             part = max(part, data.shape_bytes[shape, m] / max(data.capacity[rank, m], 1.0))
-        cells[0] = max(cells[0], np.int64(np.floor(min(seconds, 2.0) * order.cells + 0.5)))
-        cells[1] = max(cells[1], np.int64(np.ceil(min(part, 2.0) * order.cells - 1e-9)))
-    return max(cells[0], cells[1]) <= order.cells
+        seconds_cells = max(seconds_cells, int(np.floor(min(seconds, 2.0) * order.cells + 0.5)))
+        bytes_cells = max(bytes_cells, int(np.ceil(min(part, 2.0) * order.cells - 1e-9)))
+    return seconds_cells, bytes_cells
 
 
 @compiled
@@ -180,19 +183,19 @@ def fill_hosts(data: Data, state: State, order: Order, remaining: np.ndarray) ->
     host_part = list_pieces(data, state, order, remaining, HOST, 0, 0.0, host_pieces)
     for host in range(hosts):
         host_part = list_pieces(data, state, order, remaining, HOST, host, host_part, host_pieces)
-        if host_pieces.counts[1] > 0:
+        if host_pieces.counts[0].pieces > 0:
             rank = host * local
             part = list_pieces(data, state, order, remaining, RANK, rank, part, pieces)
             x, y = room_of(data, state, order, rank, rank + local)
             looked += best_values(host_pieces, host_table, x, y) + best_values(pieces, table, x, y)
-            looked += _LISTING * (host_pieces.counts[2] + pieces.counts[2])
+            looked += _LISTING * (host_pieces.counts[0].drawn_from + pieces.counts[0].drawn_from)
             x, y = best_split(host_table, table, local, x, y)
             count = chosen_pieces(host_pieces, host_table, x, y, chosen)
             take_pieces(data, state, order, remaining, HOST, host, host_pieces.shape[chosen[:count]])
         for rank in range(host * local, (host + 1) * local):
             part = list_pieces(data, state, order, remaining, RANK, rank, part, pieces)
             x, y = room_of(data, state, order, rank, rank + 1)
-            looked += best_values(pieces, table, x, y) + _LISTING * pieces.counts[2]
+            looked += best_values(pieces, table, x, y) + _LISTING * pieces.counts[0].drawn_from
             count = chosen_pieces(pieces, table, x, y, chosen)
             take_pieces(data, state, order, remaining, RANK, rank, pieces.shape[chosen[:count]])
     return looked

@@ -79,7 +79,7 @@ def weigh_sites(data: Data, state: State, scope: int, here: int, there: int) -> 
         for i in range(local):
             one += state.weights[here * local + i, q]
             other += state.weights[there * local + i, q]
-        state.site_weights[0, q], state.site_weights[1, q] = one, other
+        state.exchange[q].weights_here, state.exchange[q].weights_there = one, other
 
 
 @compiled
@@ -92,13 +92,14 @@ def least_growth(data: Data, state: State, exchange: Exchange) -> float:
     here, there = data.rank_class[exchange.here * local], data.rank_class[exchange.there * local]
     total = moving(data, state, exchange) if data.columns_before.shape[0] > 0 else 0.0
     for q in range(state.tau.shape[0]):
+        phase = state.exchange[q]
         one = gained(data, here, exchange.off_here, exchange.on_here, q)
         other = gained(data, there, exchange.off_there, exchange.on_there, q)
         if data.window[q] > 0:
             growth = growth_of_phase(data, state, q, one, other)
         else:
-            growth = state.price[q] * (state.site_weights[0, q] * one + state.site_weights[1, q] * other)
-        state.gained[0, q], state.gained[1, q], state.gained[2, q] = one, other, growth
+            growth = state.price[q] * (phase.weights_here * one + phase.weights_there * other)
+        phase.gained_here, phase.gained_there, phase.least_growth = one, other, growth
         total += growth
     return total
 
@@ -114,16 +115,18 @@ def is_hopeless(data: Data, state: State, least: float, bar: float) -> bool:
         if total > bar:
             return True
         if data.window[q] <= 0:
-            total += growth_of_phase(data, state, q, state.gained[0, q], state.gained[1, q]) - state.gained[2, q]
+            phase = state.exchange[q]
+            total += growth_of_phase(data, state, q, phase.gained_here, phase.gained_there) - phase.least_growth
     return total > bar
 
 
 @compiled
 def growth_of_phase(data: Data, state: State, q: int, one: float, other: float) -> float:
     """Return what a phase costs more where two weighed sites gain seconds, or -inf where digits are lost."""
-    weights = state.sums[q] - state.site_weights[0, q] - state.site_weights[1, q]
-    weights += state.site_weights[0, q] * np.exp(min(one / state.tau[q], _MOST))
-    weights += state.site_weights[1, q] * np.exp(min(other / state.tau[q], _MOST))
+    phase = state.exchange[q]
+    weights = state.sums[q] - phase.weights_here - phase.weights_there
+    weights += phase.weights_here * np.exp(min(one / state.tau[q], _MOST))
+    weights += phase.weights_there * np.exp(min(other / state.tau[q], _MOST))
     if weights < LEAST_SUM:
         return -np.inf
     if data.window[q] > 0:

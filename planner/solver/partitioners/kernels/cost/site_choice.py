@@ -114,7 +114,7 @@ def weigh(data: Data, state: State, kind: int, shape: int) -> None:
     """Prepare ``increase`` for one shape on ranks of one class."""
     for q in range(state.tau.shape[0]):
         step = min(data.shape_seconds[kind, shape, q] / state.tau[q], _MOST)
-        state.gain[q] = data.weight[q] * state.tau[q] * np.expm1(step) / sum_of_weights(state, q)
+        state.growth_per_weight[q] = data.weight[q] * state.tau[q] * np.expm1(step) / sum_of_weights(state, q)
 
 
 @compiled
@@ -122,7 +122,7 @@ def increase(data: Data, state: State, rank: int, shape: int) -> float:
     """Return about how much the cost grows with a piece on a rank: right in order, to first order in size."""
     total = 0.0
     for q in range(state.tau.shape[0]):
-        total += state.gain[q] * state.weights[rank, q]
+        total += state.growth_per_weight[q] * state.weights[rank, q]
     for m in range(state.world_bytes.shape[0]):
         capacity = data.capacity[rank, m]
         excess = state.bytes[rank, m] + state.world_bytes[m] + data.shape_bytes[shape, m] - capacity

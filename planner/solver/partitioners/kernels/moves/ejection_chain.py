@@ -27,10 +27,10 @@ _MOST = 300.0  # exponents are clipped
 def slowest_touched(data: Data, state: State) -> int:
     """Return the rank of this proposal whose weights cost most."""
     slowest, most = -1, -1.0
-    for i in range(np.int64(state.counters[0].num_touched)):
+    for i in range(state.counters[0].num_touched):
         rank, total = state.touched[i], 0.0
         for q in range(state.tau.shape[0]):
-            total += state.gain[q] * state.weights[rank, q]
+            total += state.weight_price[q] * state.weights[rank, q]
         if total > most:
             slowest, most = rank, total
     return slowest
@@ -41,18 +41,19 @@ def swap_growth(data: Data, state: State, here: int, there: int, out: int, into:
     """Return what the weights of two ranks cost more once a shape is exchanged for another, or for none (-1).
 
     Ranks are alike. Where slopes alone, which are never too high, say more than ``most``, they are the answer. Prices
-    are those of the chain so far (``State.gain``), where ``least_growth`` has those of the last plan that was kept.
+    are those of the chain so far (``State.weight_price``), where ``least_growth`` has those of the last plan that was
+    kept.
     """
     kind, slope, total = data.rank_class[here], 0.0, 0.0
     for q in range(state.tau.shape[0]):
         step = gained(data, kind, into, out, q)
-        slope += state.gain[q] * (state.weights[there, q] - state.weights[here, q]) * step / state.tau[q]
+        slope += state.weight_price[q] * (state.weights[there, q] - state.weights[here, q]) * step / state.tau[q]
     if slope >= most:
         return slope
     for q in range(state.tau.shape[0]):
         step = min(max(gained(data, kind, into, out, q) / state.tau[q], -_MOST), _MOST)
         grown = state.weights[here, q] * np.expm1(-step) + state.weights[there, q] * np.expm1(step)
-        total += state.gain[q] * grown
+        total += state.weight_price[q] * grown
     return total
 
 
@@ -94,7 +95,7 @@ def forward_excess(data: Data, state: State, ejected: int, origin: int, before: 
     count = 0
     for _ in range(_ATTEMPTS):
         for q in range(state.tau.shape[0]):
-            state.gain[q] = data.weight[q] * state.tau[q] / sum_of_weights(state, q)
+            state.weight_price[q] = data.weight[q] * state.tau[q] / sum_of_weights(state, q)
         here, there = slowest_touched(data, state), random_below(state, state.loads.shape[0])
         if here == there or data.rank_class[here] != data.rank_class[there]:
             continue

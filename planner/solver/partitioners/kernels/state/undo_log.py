@@ -23,24 +23,24 @@ _MOST = 500.0  # exponents are clipped: e^500 is far worse than anything a searc
 @compiled
 def begin(state: State) -> None:
     """Begin a proposal: note what is global, forget which ranks were noted."""
-    state.counters[0].proposal += 1.0
-    state.counters[0].num_touched = 0.0
-    state.counters[0].world_changed = 0.0
+    state.counters[0].proposal += 1
+    state.counters[0].num_touched = 0
+    state.counters[0].world_changed = False
     state.old_sums[:] = state.sums
     state.old_world[:] = state.world_loads
     state.old_world_bytes[:] = state.world_bytes
-    state.old_counters[0].overflow = state.counters[0].overflow
-    state.old_counters[0].moved_bytes = state.counters[0].moved_bytes
-    state.counters[0].num_movements = 0.0
+    state.counters[0].old_overflow = state.counters[0].overflow
+    state.counters[0].old_moved_bytes = state.counters[0].moved_bytes
+    state.counters[0].num_movements = 0
 
 
 @compiled
 def note(state: State, r: int) -> None:
     """Note a rank's row before its first change in this proposal."""
-    if state.stamp[r] != np.int64(state.counters[0].proposal):
-        state.stamp[r] = np.int64(state.counters[0].proposal)
-        state.touched[np.int64(state.counters[0].num_touched)] = r
-        state.counters[0].num_touched += 1.0
+    if state.stamp[r] != state.counters[0].proposal:
+        state.stamp[r] = state.counters[0].proposal
+        state.touched[state.counters[0].num_touched] = r
+        state.counters[0].num_touched += 1
         for q in range(state.tau.shape[0]):
             state.old_loads[r, q] = state.loads[r, q]
             state.old_weights[r, q] = state.weights[r, q]
@@ -52,7 +52,7 @@ def note(state: State, r: int) -> None:
 @compiled
 def undo(data: Data, state: State) -> None:
     """Put the rows back that this proposal changed."""
-    for i in range(np.int64(state.counters[0].num_touched)):
+    for i in range(state.counters[0].num_touched):
         r = state.touched[i]
         for q in range(state.tau.shape[0]):
             state.loads[r, q] = state.old_loads[r, q]
@@ -63,13 +63,14 @@ def undo(data: Data, state: State) -> None:
     state.sums[:] = state.old_sums
     state.world_loads[:] = state.old_world
     state.world_bytes[:] = state.old_world_bytes
-    for i in range(np.int64(state.counters[0].num_movements)):
-        state.columns_here[state.movements[i, 0], state.movements[i, 1]] -= state.movements[i, 2]
-    state.counters[0].num_movements = 0.0
-    state.counters[0].moved_bytes = state.old_counters[0].moved_bytes
-    if state.counters[0].world_changed > 0:
+    for i in range(state.counters[0].num_movements):
+        movement = state.movements[i]
+        state.columns_here[movement.item, movement.place] -= movement.columns
+    state.counters[0].num_movements = 0
+    state.counters[0].moved_bytes = state.counters[0].old_moved_bytes
+    if state.counters[0].world_changed:
         count_overflow(data, state)
-    state.counters[0].overflow = state.old_counters[0].overflow
+    state.counters[0].overflow = state.counters[0].old_overflow
 
 
 @compiled
@@ -94,9 +95,9 @@ def carry(data: Data, state: State, scope: int, shape: int, site: int, sign: flo
         item, columns = data.shape_item[shape], np.int64(sign) * data.shape_columns[shape]
         state.counters[0].moved_bytes += moved_by(data, state, place, shape, sign)
         state.columns_here[item, place] += columns
-        count = np.int64(state.counters[0].num_movements)
-        state.movements[count, 0], state.movements[count, 1], state.movements[count, 2] = item, place, columns
-        state.counters[0].num_movements += 1.0
+        movement = state.movements[state.counters[0].num_movements]
+        movement.item, movement.place, movement.columns = item, place, columns
+        state.counters[0].num_movements += 1
     state.counters[0].overflow += move_overflow(data, state) - before
 
 
@@ -145,7 +146,7 @@ def change_on_all_ranks(data: Data, state: State, shape: int, sign: float) -> No
         state.world_loads[q] += sign * data.shape_seconds[0, shape, q]
     for m in range(state.world_bytes.shape[0]):
         state.world_bytes[m] += sign * data.shape_bytes[shape, m]
-    state.counters[0].world_changed = 1.0
+    state.counters[0].world_changed = True
     count_overflow(data, state)
 
 

@@ -28,8 +28,9 @@ def test_the_folder_of_machine_code_follows_the_settings(monkeypatch: pytest.Mon
     assert cache_folder().parent == tmp_path / "given"
 
 
-def test_a_changed_source_has_another_folder(root: Path, tmp_path: Path) -> None:
-    """Also a change in a function that is only called from compiled functions of other files."""
+@pytest.mark.parametrize("changed", ["cost/site_choice.py", "state/state.py"])
+def test_a_changed_source_has_another_folder(root: Path, tmp_path: Path, changed: str) -> None:
+    """Also a change in a function that is only called from compiled functions of other files, and of a constant."""
     package = copied_partitioners(root, tmp_path)
     ask = "from planner.solver.partitioners.kernels.cache import cache_folder; print(cache_folder().name)"
 
@@ -40,8 +41,8 @@ def test_a_changed_source_has_another_folder(root: Path, tmp_path: Path) -> None
     before = folder()
     (package / "portfolio.py").write_text("# interpreted\n")
     assert folder() == before
-    with (package / "kernels" / "cost" / "site_choice.py").open("a") as sites:
-        sites.write("# another\n")
+    with (package / "kernels" / changed).open("a") as source:
+        source.write("# another\n")
     assert folder() != before
 
 

@@ -23,20 +23,24 @@ def random_pieces(seed: int, num_items: int = 5) -> Pieces:
     for item in range(num_items):
         pieces.first[item] = count
         for _ in range(int(rng.integers(0, 4))):
-            pieces.cells[count] = rng.integers(0, CELLS + 1, 2)
+            pieces.cells_of_seconds[count], pieces.cells_of_bytes[count] = rng.integers(0, CELLS + 1, 2)
             pieces.value[count] = rng.random()
             count += 1
     pieces.first[num_items] = count
-    pieces.counts[:2] = num_items, count
+    pieces.counts[0] = num_items, count, count
     return pieces
 
 
+def fits(pieces: Pieces, chosen: "list[int] | np.ndarray", seconds: int, size: int) -> bool:
+    return bool(pieces.cells_of_seconds[chosen].sum() <= seconds and pieces.cells_of_bytes[chosen].sum() <= size)
+
+
 def best_by_hand(pieces: Pieces, seconds: int, size: int) -> float:
-    per_item = [[None, *range(pieces.first[i], pieces.first[i + 1])] for i in range(pieces.counts[0])]
+    per_item = [[None, *range(pieces.first[i], pieces.first[i + 1])] for i in range(pieces.counts["items"][0])]
     best = 0.0
     for taken in itertools.product(*per_item):
         chosen = [piece for piece in taken if piece is not None]
-        if np.all(pieces.cells[chosen].sum(axis=0) <= (seconds, size)):
+        if fits(pieces, chosen, seconds, size):
             best = max(best, float(pieces.value[chosen].sum()))
     return best
 
@@ -45,13 +49,13 @@ def best_by_hand(pieces: Pieces, seconds: int, size: int) -> float:
 def test_every_budget_has_its_best_value_and_the_pieces_that_make_it(seed: int) -> None:
     pieces, table = random_pieces(seed), no_table(5, CELLS)
     looked = best_values(pieces, table, CELLS, CELLS)
-    assert looked >= pieces.counts[1]
+    assert looked >= pieces.counts["pieces"][0]
     chosen = np.zeros(5, dtype=np.int64)
     for seconds, size in itertools.product(range(0, CELLS + 1, 3), repeat=2):
         assert table.value[seconds, size] == pytest.approx(best_by_hand(pieces, seconds, size))
         taken = chosen[: chosen_pieces(pieces, table, seconds, size, chosen)]
         assert pieces.value[taken].sum() == pytest.approx(table.value[seconds, size])
-        assert np.all(pieces.cells[taken].sum(axis=0) <= (seconds, size))
+        assert fits(pieces, taken, seconds, size)
         items = np.searchsorted(pieces.first[:6], taken, side="right")
         assert len(np.unique(items)) == len(taken)
 

@@ -4,15 +4,15 @@ A move that makes the smooth cost grow is kept where the growth stays under a ba
 Metropolis' rule the other way round, so that most hopeless moves are seen to be so before they are priced.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
+from cost_models.arrays import Floats
 from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, reprice
 from planner.solver.partitioners.kernels.moves.cut import merge_pieces, shift_columns, split_piece
 from planner.solver.partitioners.kernels.moves.ejection_chain import start_ejection_chain
 from planner.solver.partitioners.kernels.moves.item import replace_item, send_home
+from planner.solver.partitioners.kernels.moves.move_table import Move
 from planner.solver.partitioners.kernels.moves.piece import move_piece, swap_pieces
 from planner.solver.partitioners.kernels.moves.redistribution_proposals import (
     cut_and_redistribute,
@@ -20,55 +20,46 @@ from planner.solver.partitioners.kernels.moves.redistribution_proposals import (
     redistribute_two_sites,
 )
 from planner.solver.partitioners.kernels.moves.sampling import pick_item
-from planner.solver.partitioners.kernels.state.rng import random_below, random_unit
-from planner.solver.partitioners.kernels.state.state import HOST, RANK, State
+from planner.solver.partitioners.kernels.state.rng import random_unit
+from planner.solver.partitioners.kernels.state.state import State
 from planner.solver.partitioners.local_search.search_data import Data
 
-_RETURN_SHARE = 0.05  # part of the proposals, where moving costs something
-
-
-class ProposalRates(NamedTuple):
-    """Parts of the proposals that are of a kind, from 0 to 1; each is a part of what those before it leave."""
-
-    pair: float
-    three_rank: float
-    after_cuts: float
-    on_hosts: float  # of moves and swaps
-    ejection: float  # pieces that are driven off a rank
-    replacement: float  # tables that are placed again under another option, where tables may be cut
+SCOPES = 2  #: of a move: RANK and HOST
 
 
 @compiled
-def propose(data: Data, state: State, before: float, bar: float, cuts: bool, rates: ProposalRates) -> bool:
-    """Try one random move; without ``cuts`` every table keeps its pieces."""
-    on_hosts = random_unit(state) < rates.on_hosts
-    scope = HOST if on_hosts else RANK
-    if rates.pair > 0 and random_unit(state) < rates.pair:
-        return redistribute_two_sites(data, state, scope, before, bar)
-    if rates.three_rank > 0 and random_unit(state) < rates.three_rank:
-        return redistribute_three_sites(data, state, scope, before, bar)
-    if rates.after_cuts > 0 and random_unit(state) < rates.after_cuts:
-        return cut_and_redistribute(data, state, before, bar)
-    if rates.ejection > 0 and random_unit(state) < rates.ejection:
-        return start_ejection_chain(data, state, before, bar)
-    if data.columns_before.shape[0] > 0 and random_unit(state) < _RETURN_SHARE:
-        return send_home(data, state, before, bar)
-    if not cuts:
-        if random_below(state, 100) < 47:
-            return move_piece(data, state, scope, before, bar)
+def draw(state: State, mix: Floats) -> int:
+    """Return a random row of a mix: the number of a move times ``SCOPES``, plus its scope."""
+    chance, row = random_unit(state), 0
+    while chance >= mix[row]:
+        row += 1
+    return row
+
+
+@compiled
+def propose(data: Data, state: State, move: int, scope: int, before: float, bar: float) -> bool:
+    """Try a move among ranks or hosts; ``False`` where it cannot be made, or adds more than the bar to the cost."""
+    if move == Move.SWAP_PIECES:
         return swap_pieces(data, state, scope, before, bar)
-    if random_unit(state) < rates.replacement:
-        return replace_item(data, state, before, bar)
-    kind = random_below(state, 100)
-    if kind < 32:
+    if move == Move.MOVE_PIECE:
         return move_piece(data, state, scope, before, bar)
-    if kind < 68:
-        return swap_pieces(data, state, scope, before, bar)
-    if kind < 83:
+    if move == Move.SHIFT_COLUMNS:
         return shift_columns(data, state, pick_item(data, state), before, bar)
-    if kind < 92:
+    if move == Move.SPLIT_PIECE:
         return split_piece(data, state, pick_item(data, state), before, bar)
-    return merge_pieces(data, state, pick_item(data, state), before, bar)
+    if move == Move.MERGE_PIECES:
+        return merge_pieces(data, state, pick_item(data, state), before, bar)
+    if move == Move.CUT_AND_REDISTRIBUTE:
+        return cut_and_redistribute(data, state, before, bar)
+    if move == Move.REPLACE_ITEM:
+        return replace_item(data, state, before, bar)
+    if move == Move.SEND_HOME:
+        return send_home(data, state, before, bar)
+    if move == Move.EJECT_PIECE:
+        return start_ejection_chain(data, state, before, bar)
+    if move == Move.REDISTRIBUTE_THREE:
+        return redistribute_three_sites(data, state, scope, before, bar)
+    return redistribute_two_sites(data, state, scope, before, bar)
 
 
 @compiled
@@ -79,13 +70,13 @@ def anneal(
     temperature: float,
     smoothness: float,
     penalty: float,
-    cuts: bool,
-    rates: ProposalRates,
+    mix: Floats,
     most_looked: float,
 ) -> int:
-    """Try a number of moves at one temperature, some of them redistributions; return how many were tried.
+    """Try a number of moves at one temperature; return how many were tried.
 
-    They end early once redistributions have looked at more than ``most_looked`` sets of pieces, by ``state.looked``.
+    ``mix`` has the probability of each move and scope, added up (``proposal_mix.cumulative_mix``). Moves end early
+    once redistributions have looked at more than ``most_looked`` sets of pieces, by ``state.looked``.
     """
     refresh(data, state, smoothness, penalty)
     value = cost(data, state)
@@ -93,7 +84,8 @@ def anneal(
     for tried in range(proposals):
         if state.looked[0] > most_looked:
             return tried
-        if propose(data, state, value, -temperature * np.log(1.0 - random_unit(state)), cuts, rates):
+        row, bar = draw(state, mix), -temperature * np.log(1.0 - random_unit(state))
+        if propose(data, state, row // SCOPES, row % SCOPES, value, bar):
             value = cost(data, state)
             reprice(data, state)
     return proposals

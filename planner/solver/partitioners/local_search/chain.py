@@ -24,6 +24,7 @@ from planner.solver.partitioners.local_search.items import Items
 from planner.solver.partitioners.local_search.piece_order import order_for_fewest_moves
 from planner.solver.partitioners.local_search.proposal_mix import (
     PAIR_REDISTRIBUTION_RATE,
+    cumulative_mix,
     expected_redistribution_seconds,
     looked_seconds,
     looks_of,
@@ -273,8 +274,7 @@ class Chain:
                 temperature * scale,
                 smoothness,
                 self._penalty * scale,
-                stage.cuts,
-                rates,
+                cumulative_mix(rates),
                 looks_of(max(part_seconds, _LEAST_CHUNK * each)),
             )
             counted = looked_seconds(float(self._arrays.looked[0]))

@@ -1,31 +1,34 @@
 """What a search proposes how often, and the nominal work of a proposal.
 
+Moves are drawn from one table (:mod:`planner.solver.partitioners.kernels.moves.move_table`). The everyday moves have
+fixed weights in it; rarer ones have rates that follow from the problem and the stage.
+
 A redistribution of three sites takes twice as long with every two pieces more that they hold: from a few microseconds
 to some hundreds. If many ways to share the pieces out are nearly as good, as with equal tables, a redistribution takes
 ten times as long again. If sites hold few pieces, a redistribution costs hardly more than a swap and reaches much more.
 So the share of redistributions follows from their cost: the sets of pieces that they looked at are counted.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from cost_models.arrays import Ints
-from planner.solver.partitioners.kernels.anneal import ProposalRates
+from cost_models.arrays import Floats, Ints
+from planner.solver.partitioners.kernels.anneal import SCOPES
 from planner.solver.partitioners.kernels.cost.site_choice import ALL_RANKS
+from planner.solver.partitioners.kernels.moves.move_table import MOVES, Move
 from planner.solver.partitioners.kernels.moves.three_rank_redistribution import MAX_REDISTRIBUTED
+from planner.solver.partitioners.kernels.state.state import HOST, RANK
 from planner.solver.partitioners.local_search.search_data import View
 
 #: Part of the proposals that deal two ranks: while only pieces move, those take as long as all others together.
-PAIR_REDISTRIBUTION_RATE = 5e-4
+PAIR_REDISTRIBUTION_RATE = MOVES[Move.REDISTRIBUTE_TWO].most_rate
 #: Slowest load / tau from which three ranks are dealt instead of two: before, too many deals look alike.
 _SHARP = 150.0
-#: Parts of the proposals, each of what those before it leave: deals of three sites with as many pieces as are
-#: dealt at once; all deals of three at most; cuts with a deal of what they touch, of which most are seen to be hopeless
-#: at once; pieces that are driven out, where one phase counts.
-_THREE_RANK_RATE, _MAX_THREE_RANK_RATE, _AFTER_CUT_RATE, _EJECTION_RATE = 1e-2, 0.1, 0.4, 2e-2
-#: Tables that are placed again under another option, where tables may be cut: at most, of these proposals, and in parts
-#: of the work of all others.
-_MAX_REPLACEMENT_RATE, _REPLACING = 0.1, 0.5
-#: Nominal work of that for each piece, and for each rank that one may go to.
+_THREE_RANK_RATE = 1e-2  # of deals of three sites with as many pieces as are dealt at once
+#: Work of tables that are placed again, in parts of the work of all other proposals where tables may be cut.
+_REPLACING = 0.5
+#: Nominal work of placing a table again, for each piece and for each rank that one may go to.
 _PIECE_SECONDS, _PLACE_SECONDS = 1.1e-6, 8e-8
 #: Nominal work that is expected of a redistribution of three sites: at least, and for every way to fill one half of its
 #: pieces. Nominal work of a set of pieces that one looked at: within 10% of what chunks of six models took.
@@ -38,6 +41,54 @@ _WITHOUT_REDISTRIBUTIONS = 0.8  # what other proposals take of the work that is 
 _CUTTING, _CUTTING_PER_RANK = 1.0, 0.003
 _ON_HOSTS = 0.3  # times the nominal work more, of what lies on all ranks of a host
 _MOVING = 1.5  # times the nominal work, where moving costs something: looks at plans count what moves cell by cell
+
+
+class ProposalRates(NamedTuple):
+    """Rates of the moves that have no fixed weight, from 0 to 1; each is a part of what those before it leave."""
+
+    pair: float = 0.0  # redistributions of two sites
+    three_rank: float = 0.0  # redistributions of three sites
+    after_cuts: float = 0.0  # cuts with a redistribution
+    ejection: float = 0.0  # pieces that are driven off a rank
+    homing: float = 0.0  # tables that go back to where the previous plan has them
+    replacement: float = 0.0  # tables that are placed again under another option
+    on_hosts: float = 0.0  # of moves among ranks or hosts, those among hosts
+    cuts: bool = False  # whether the everyday moves are those of stages that cut tables
+
+
+def move_shares(rates: ProposalRates) -> Floats:
+    """Return the part of all proposals that is of each move, shape (moves,), by the number of the move."""
+    shares, left = np.zeros(len(Move)), 1.0
+    for move, rate in (
+        (Move.REDISTRIBUTE_TWO, rates.pair),
+        (Move.REDISTRIBUTE_THREE, rates.three_rank),
+        (Move.CUT_AND_REDISTRIBUTE, rates.after_cuts),
+        (Move.EJECT_PIECE, rates.ejection),
+        (Move.SEND_HOME, rates.homing),
+        (Move.REPLACE_ITEM, rates.replacement),
+    ):
+        shares[move] = left * rate
+        left -= shares[move]
+    weights = np.zeros(len(Move))
+    for move, facts in MOVES.items():
+        weights[move] = facts.weight_with_cuts if rates.cuts else facts.weight_without_cuts
+    return shares + left * weights / np.sum(weights)
+
+
+def cumulative_mix(rates: ProposalRates) -> Floats:
+    """Return the probability that a proposal is of a row or of one before it, shape (moves * SCOPES,).
+
+    Rows are moves by number, each among ranks and then among hosts. The last probability is 1.
+    """
+    by_scope = np.zeros((len(Move), SCOPES))
+    by_scope[:, RANK] = move_shares(rates)
+    for move, facts in MOVES.items():
+        if facts.on_hosts:
+            by_scope[move, HOST] = by_scope[move, RANK] * rates.on_hosts
+            by_scope[move, RANK] -= by_scope[move, HOST]
+    mix: Floats = np.cumsum(by_scope)
+    mix[np.flatnonzero(by_scope)[-1] :] = 1.0
+    return mix
 
 
 def proposal_seconds(items: int) -> float:
@@ -63,7 +114,7 @@ def looks_of(seconds: float) -> float:
 def proposal_rates(
     view: View, site_count: Ints, smoothness: float, *, pair: float, cuts: bool, relative_work: float = 1.0
 ) -> ProposalRates:
-    """Return how often ranks and hosts are dealt anew.
+    """Return how often the moves without a fixed weight are proposed.
 
     ``site_count``, shape (R + H,), are the pieces that lie on every rank and on every host; ``relative_work`` is the
     counted work of redistributions in parts of the expected work.
@@ -72,23 +123,27 @@ def proposal_rates(
     on_hosts = float(np.sum(site_count[ranks:])) / max(int(np.sum(site_count)), 1)
     items = len(view.data.item_columns)
     replacement = (
-        min(_MAX_REPLACEMENT_RATE, _REPLACING * proposal_seconds(items) / _replacement_seconds(view)) if cuts else 0.0
+        min(MOVES[Move.REPLACE_ITEM].most_rate, _REPLACING * proposal_seconds(items) / _replacement_seconds(view))
+        if cuts
+        else 0.0
     )
+    homing = 0.0 if view.priced.move is None else MOVES[Move.SEND_HOME].most_rate
     if smoothness < _SHARP or ranks < 3:
-        return ProposalRates(
-            pair=pair, three_rank=0.0, after_cuts=0.0, on_hosts=on_hosts, ejection=0.0, replacement=replacement
-        )
+        return ProposalRates(pair=pair, homing=homing, replacement=replacement, on_hosts=on_hosts, cuts=cuts)
     usual_seconds = redistribution_seconds(MAX_REDISTRIBUTED)
     mean_seconds = relative_work * _three_rank_seconds(view, site_count, on_hosts)
-    three_rank = min(_THREE_RANK_RATE * usual_seconds / mean_seconds, _MAX_THREE_RANK_RATE)
+    three_rank = min(_THREE_RANK_RATE * usual_seconds / mean_seconds, MOVES[Move.REDISTRIBUTE_THREE].most_rate)
     after_cut = min(_after_cut_seconds(usual_seconds) / _after_cut_seconds(mean_seconds), 1.0)
     return ProposalRates(
-        pair=0.0,
         three_rank=three_rank,
-        after_cuts=_AFTER_CUT_RATE * after_cut * _redistribution_chance(view) if cuts else 0.0,
-        on_hosts=on_hosts,
-        ejection=_EJECTION_RATE if len(view.data.weight) == 1 else 0.0,
+        after_cuts=MOVES[Move.CUT_AND_REDISTRIBUTE].most_rate * after_cut * _redistribution_chance(view)
+        if cuts
+        else 0.0,
+        ejection=MOVES[Move.EJECT_PIECE].most_rate if len(view.data.weight) == 1 else 0.0,
+        homing=homing,
         replacement=replacement,
+        on_hosts=on_hosts,
+        cuts=cuts,
     )
 
 

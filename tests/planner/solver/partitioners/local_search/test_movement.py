@@ -7,11 +7,12 @@ import pytest
 
 from planner.solver.evaluate import objective_of, violations
 from planner.solver.movement import moved_bytes
-from planner.solver.partitioners.kernels.anneal import ProposalRates, anneal
+from planner.solver.partitioners.kernels.anneal import anneal
 from planner.solver.partitioners.kernels.cost.smooth_cost import count_moved, count_overflow
 from planner.solver.partitioners.kernels.moves.ejection_chain import start_ejection_chain
 from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.local_search import LocalSearch
+from planner.solver.partitioners.local_search.proposal_mix import ProposalRates, cumulative_mix
 from planner.solver.partitioners.local_search.search_data import search_view, to_assignment
 from planner.solver.problem import SolverProblem
 from tests.support.contracts.partitioner import LIMITS
@@ -42,12 +43,11 @@ def test_counting_along_is_counting_again(seed: int, cuts: bool) -> None:
     assert chain.load(begin)
     state, arrays = chain._state, chain._arrays  # noqa: SLF001
     after_cuts = 0.05 if cuts else 0.0
-    rates = ProposalRates(
-        pair=0.05, three_rank=0.05, after_cuts=after_cuts, on_hosts=0.3, ejection=0.05, replacement=0.05
-    )
+    often = dict.fromkeys(("pair", "three_rank", "ejection", "homing", "replacement"), 0.05)
+    mix = cumulative_mix(ProposalRates(**often, after_cuts=after_cuts, on_hosts=0.3, cuts=cuts))
     for _ in range(30):
         # Few proposals, so that sums of changes are not counted anew between them and the comparison.
-        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, cuts, rates, np.inf)  # noqa: SLF001
+        anneal(chain._data, state, 50, 0.5, 20.0, 1.0, mix, np.inf)  # noqa: SLF001
         moved, over, here = (
             arrays.counters["moved_bytes"][0],
             arrays.counters["overflow"][0],

@@ -9,12 +9,17 @@ import pytest
 
 from planner.pricing.price_options import restrict
 from planner.solver.partitioners.base import Effort
-from planner.solver.partitioners.kernels.anneal import ProposalRates, anneal
+from planner.solver.partitioners.kernels.anneal import SCOPES, anneal, draw
+from planner.solver.partitioners.kernels.moves.move_table import MOVES, Move
+from planner.solver.partitioners.kernels.state.state import HOST, RANK
 from planner.solver.partitioners.local_search import chain as chains
 from planner.solver.partitioners.local_search.chain import Stage, annealing, settle
 from planner.solver.partitioners.local_search.proposal_mix import (
+    ProposalRates,
+    cumulative_mix,
     expected_redistribution_seconds,
     looks_of,
+    move_shares,
     proposal_rates,
     redistribution_seconds,
     work_seconds,
@@ -37,11 +42,12 @@ def redistributed(
     chain, seen = begun(priced), []
     effort = Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=1.0))
 
-    def noted(*arguments: Any) -> int:
-        seen.append((arguments[4], arguments[7], effort.fraction))
-        return anneal(*arguments)
+    def noted(*arguments: Any, **settings: Any) -> ProposalRates:
+        rates = proposal_rates(*arguments, **settings)
+        seen.append((arguments[2], rates, effort.fraction))
+        return rates
 
-    monkeypatch.setattr(chains, "anneal", noted)
+    monkeypatch.setattr(chains, "proposal_rates", noted)
     chain.run(stage, effort, effort.fraction + 0.2, 0.0)
     return [(smooth, rates, until - at) for (smooth, rates, at), (_, _, until) in itertools.pairwise(seen)]
 
@@ -75,7 +81,7 @@ def test_three_ranks_are_redistributed_where_moving_costs() -> None:
     still = search_view(random_priced(0, num_tables=2))
     pieces = np.ones(len(view.data.rank_class) + view.data.host_allowed.shape[1], dtype=np.int64)
     rates = proposal_rates(view, pieces, 200.0, pair=1e-3, cuts=True)
-    assert rates == proposal_rates(still, pieces, 200.0, pair=1e-3, cuts=True)
+    assert rates == proposal_rates(still, pieces, 200.0, pair=1e-3, cuts=True)._replace(homing=0.05)
     assert rates.three_rank > 0 == rates.pair
 
 
@@ -127,8 +133,7 @@ def test_what_lies_on_hosts_is_more_work_and_so_are_redistributions() -> None:
     view = search_view(random_priced(0, num_tables=40, ranks_per_host=3))
 
     def work(on_hosts: float, three_rank: float, per_rank: int, **more: float) -> float:
-        parts = {"after_cuts": 0.0, "ejection": 0.0, "replacement": 0.0} | more
-        rates = ProposalRates(pair=0.0, three_rank=three_rank, on_hosts=on_hosts, **parts)
+        rates = ProposalRates(three_rank=three_rank, on_hosts=on_hosts, **more)
         redistributions = expected_redistribution_seconds(view, counts(per_rank=per_rank, per_host=1), rates)
         return work_seconds(view, rates, cuts=True) + redistributions
 
@@ -184,14 +189,20 @@ SHARP = Stage(first_temperature=1e-3, last_temperature=1e-3, first_smoothness=20
 def test_redistributions_count_as_the_sets_that_they_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """And the rate at which they are proposed follows that."""
     chain, effort = begun(equal_tables()), Effort(replace(LIMITS, time_limit_seconds=600.0, work_limit_seconds=1.0))
+    chosen: list[ProposalRates] = []
     chunks: list[tuple[ProposalRates, int, float, float]] = []
+
+    def noted_rates(*arguments: Any, **settings: Any) -> ProposalRates:
+        chosen.append(proposal_rates(*arguments, **settings))
+        return chosen[-1]
 
     def noted(*arguments: Any) -> int:
         proposals = anneal(*arguments)
         looked = float(chain._arrays.looked[0])  # noqa: SLF001
-        chunks.append((arguments[7], proposals, looked, effort.fraction))
+        chunks.append((chosen[-1], proposals, looked, effort.fraction))
         return proposals
 
+    monkeypatch.setattr(chains, "proposal_rates", noted_rates)
     monkeypatch.setattr(chains, "anneal", noted)
     chain.run(SHARP, effort, 0.5, 0.0)
     view, before = search_view(equal_tables()), [fraction for *_, fraction in chunks]
@@ -203,8 +214,8 @@ def test_redistributions_count_as_the_sets_that_they_look_at(monkeypatch: pytest
 
 
 def test_redistributions_that_look_at_too_much_end_a_chunk() -> None:
-    chain, rates = begun(equal_tables()), ProposalRates(0.0, 0.5, 0.0, 0.0, 0.0, 0.0)
-    arguments = chain._data, chain._state, 5000, 1e-3, 200.0, 1e3, False, rates  # noqa: SLF001
+    chain, mix = begun(equal_tables()), cumulative_mix(ProposalRates(three_rank=0.5))
+    arguments = chain._data, chain._state, 5000, 1e-3, 200.0, 1e3, mix  # noqa: SLF001
     assert 0 < anneal(*arguments, 1e4) < 5000
     assert 1e4 < chain._arrays.looked[0] < 5e4  # noqa: SLF001
     chain._arrays.looked[0] = 0.0  # noqa: SLF001
@@ -224,3 +235,81 @@ def test_a_short_stage_cools_as_a_long_one_does(monkeypatch: pytest.MonkeyPatch)
     chain.run(replace(annealing(1e-2), cuts=False), effort, 0.01, 0.0)
     assert len(seen) >= 6
     assert seen[-1] < 0.01 * seen[0]
+
+
+#: Stages of searches: pieces settle, tables are cut, sharp searches of several and of one phase, moves have a price.
+MIXES = {
+    "settle": ProposalRates(pair=5e-4, on_hosts=0.3),
+    "cut": ProposalRates(pair=5e-4, replacement=0.1, on_hosts=0.25, cuts=True),
+    "sharp": ProposalRates(three_rank=0.07, after_cuts=0.4, replacement=0.1, on_hosts=0.5, cuts=True),
+    "one phase": ProposalRates(three_rank=0.01, after_cuts=0.2, ejection=0.02, replacement=0.04, cuts=True),
+    "moving": ProposalRates(three_rank=0.1, homing=0.05, replacement=0.1, on_hosts=1.0, cuts=True),
+    "often": ProposalRates(0.3, 0.2, 0.1, 0.4, 0.5, 0.6, 0.7, True),
+}
+
+
+def by_turns(rates: ProposalRates) -> dict[Move, float]:
+    """Probabilities of a proposal that asks one move after the other whether the proposal is of it."""
+    rarer = [
+        (Move.REDISTRIBUTE_TWO, rates.pair),
+        (Move.REDISTRIBUTE_THREE, rates.three_rank),
+        (Move.CUT_AND_REDISTRIBUTE, rates.after_cuts),
+        (Move.EJECT_PIECE, rates.ejection),
+        (Move.SEND_HOME, rates.homing),
+        (Move.REPLACE_ITEM, rates.replacement),
+    ]
+    found = {move: rate * np.prod([1 - other for _, other in rarer[:at]]) for at, (move, rate) in enumerate(rarer)}
+    left = np.prod([1 - rate for _, rate in rarer])
+    everyday = (47, 53, 0, 0, 0) if not rates.cuts else (32, 36, 15, 9, 8)
+    moves = (Move.MOVE_PIECE, Move.SWAP_PIECES, Move.SHIFT_COLUMNS, Move.SPLIT_PIECE, Move.MERGE_PIECES)
+    return found | {move: left * weight / 100 for move, weight in zip(moves, everyday, strict=True)}
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_moves_have_their_shares_of_the_proposals(name: str) -> None:
+    shares, expected = move_shares(MIXES[name]), by_turns(MIXES[name])
+    assert shares.sum() == pytest.approx(1.0)
+    for move in Move:
+        assert shares[move] == pytest.approx(expected[move], abs=1e-15)
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_moves_are_drawn_as_often_as_their_shares_say(name: str) -> None:
+    """And those of ranks or hosts as often among hosts as pieces lie there; what has no share is never drawn."""
+    rates, draws = MIXES[name], 40_000
+    state, mix = begun(random_priced(0))._state, cumulative_mix(rates)  # noqa: SLF001
+    counted = np.bincount([draw(state, mix) for _ in range(draws)], minlength=len(Move) * SCOPES)
+    for move, share in by_turns(rates).items():
+        among_hosts = rates.on_hosts if MOVES[move].on_hosts else 0.0
+        for scope, part in ((RANK, 1 - among_hosts), (HOST, among_hosts)):
+            probability, count = share * part, counted[move * SCOPES + scope]
+            assert count <= (draws if probability > 0 else 0)
+            assert abs(count - draws * probability) <= 4.5 * np.sqrt(draws * probability * (1 - probability))
+
+
+def test_a_draw_ends_in_the_last_move_that_has_a_share() -> None:
+    """Sums of probabilities may round to less than 1; a number just below 1 is drawn for none of the others."""
+    for rates in MIXES.values():
+        mix = cumulative_mix(rates)
+        assert np.all(np.diff(mix) >= 0)
+        last = int(np.flatnonzero(mix == 1.0)[0]) // SCOPES
+        assert by_turns(rates)[Move(last)] > 0
+        assert mix[-1] == 1.0
+
+
+def test_everyday_moves_weigh_100_together() -> None:
+    for name in ("weight_with_cuts", "weight_without_cuts"):
+        assert sum(getattr(facts, name) for facts in MOVES.values()) == 100
+    assert set(MOVES) == set(Move)
+
+
+def test_tables_go_home_where_moving_has_a_price() -> None:
+    """A share of 5% of what rarer moves leave, in searches that are sharp or not."""
+    still = random_priced(0, num_tables=2)
+    before = best_assignment(still)
+    assert before is not None
+    for priced, rate in ((still, 0.0), (with_move(still, before, seconds_per_byte=1e-3), 0.05)):
+        view = search_view(priced)
+        pieces = np.ones(len(view.data.rank_class) + view.data.host_allowed.shape[1], dtype=np.int64)
+        for smoothness, cuts in itertools.product((50.0, 200.0), (True, False)):
+            assert proposal_rates(view, pieces, smoothness, pair=0.0, cuts=cuts).homing == rate

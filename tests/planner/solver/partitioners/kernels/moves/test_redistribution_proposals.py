@@ -9,7 +9,7 @@ import pytest
 
 from planner.pricing.price_options import restrict
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.partitioners.kernels.anneal import ProposalRates, anneal
+from planner.solver.partitioners.kernels.anneal import anneal
 from planner.solver.partitioners.kernels.cost.smooth_cost import cost, refresh, reprice
 from planner.solver.partitioners.kernels.moves.ejection_chain import start_ejection_chain
 from planner.solver.partitioners.kernels.moves.piece import move_piece, swap_pieces
@@ -19,6 +19,7 @@ from planner.solver.partitioners.kernels.moves.redistribution_proposals import (
     redistribute_two_sites,
 )
 from planner.solver.partitioners.local_search.chain import Chain
+from planner.solver.partitioners.local_search.proposal_mix import ProposalRates, cumulative_mix
 from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
 from tests.support.planning.builders import make_assignment, random_priced
 from tests.support.planning.proposing import SHARP, Proposal, begun, plan_of, propose, slots_of
@@ -203,9 +204,12 @@ def test_what_a_table_gains_by_another_cut_shows_once_sites_are_redistributed(sc
         priced = random_priced(seed, num_tables=24, num_hosts=4) if scope == Scope.RANK else pieces_on_hosts(seed)
         reached = []
         for after_cuts in (0.0, 0.05):
-            chain, rates = begun(priced), ProposalRates(0.0, 0.0, after_cuts, float(scope), 0.0, 0.01)
+            chain = begun(priced)
+            mix = cumulative_mix(
+                ProposalRates(after_cuts=after_cuts, replacement=0.01, on_hosts=float(scope), cuts=True)
+            )
             for _ in range(20):
-                anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, True, rates, np.inf)  # noqa: SLF001
+                anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, mix, np.inf)  # noqa: SLF001
             reached.append(objective_of(priced, plan_of(chain)))
         better += reached[1] < reached[0]
     assert better >= 3
@@ -215,6 +219,6 @@ def test_pieces_of_hosts_trade_places_only_where_proposals_ask_for_it() -> None:
     priced, start = whole_tables(Scope.HOST, [5, 5], [4, 3])
     for on_hosts, reached in ((0.0, 10.0), (1.0, 9.0)):
         chain = begun(priced, start)
-        rates = ProposalRates(0.0, 0.0, 0.0, on_hosts, 0.0, 0.0)
-        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, False, rates, np.inf)  # noqa: SLF001
+        mix = cumulative_mix(ProposalRates(on_hosts=on_hosts))
+        anneal(chain._data, chain._state, 2000, 1e-9, SHARP, 1e3, mix, np.inf)  # noqa: SLF001
         assert objective_of(priced, plan_of(chain)) == pytest.approx(reached)

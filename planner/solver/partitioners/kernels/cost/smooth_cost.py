@@ -24,6 +24,8 @@ from planner.solver.partitioners.local_search.search_data import Data
 LEAST_SUM = 1e-6
 #: Sums above this one would keep nothing of the weights of other ranks once their largest part is taken off.
 _MOST_SUM = 1e9
+#: Sums above this one hold a weight that was clipped (``undo_log``), and say too little.
+_LARGEST_SUM = 1e200
 #: Part of a phase's time that counts while it is hidden, so that a search still tells two plans apart.
 _HIDDEN = 1e-3
 
@@ -68,9 +70,25 @@ def weigh_ranks(state: State, q: int) -> None:
 
 
 @compiled
+def sum_weights(state: State) -> None:
+    """Add the weights of all ranks up anew, where a proposal made some so large for a while that the sums lost digits.
+
+    Each weight is that of its load; only their sums are changed step by step.
+    """
+    for q in range(state.tau.shape[0]):
+        total = 0.0
+        for r in range(state.loads.shape[0]):
+            total += state.weights[r, q]
+        state.sums[q] = total
+
+
+@compiled
 def smooth_load(state: State, q: int) -> float:
-    """Return the smooth stand-in for the slowest load in a phase, without what lies on all ranks."""
-    if state.sums[q] >= LEAST_SUM:
+    """Return the smooth stand-in for the slowest load in a phase, without what lies on all ranks.
+
+    Where the sum of weights cannot be trusted, loads say it.
+    """
+    if LEAST_SUM <= state.sums[q] <= _LARGEST_SUM:
         return state.reference[q] + state.tau[q] * np.log(state.sums[q])
     slowest, total = slowest_load(state, q), 0.0
     for r in range(state.loads.shape[0]):

@@ -10,7 +10,7 @@ import numpy as np
 from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.cost.exchange_delta import gained
 from planner.solver.partitioners.kernels.cost.site_choice import has_room, has_room_for_swap, may_move
-from planner.solver.partitioners.kernels.cost.smooth_cost import keeps, sum_of_weights
+from planner.solver.partitioners.kernels.cost.smooth_cost import keeps, sum_of_weights, sum_weights
 from planner.solver.partitioners.kernels.moves.sampling import pick_rank, slot_on
 from planner.solver.partitioners.kernels.state.pieces import relist
 from planner.solver.partitioners.kernels.state.rng import random_below
@@ -105,6 +105,7 @@ def forward_excess(data: Data, state: State, ejected: int, origin: int, before: 
         shape, back = state.slot_shape[out], state.slot_shape[into] if into >= 0 else -1
         change(data, state, RANK, here, shape, back)
         change(data, state, RANK, there, back, shape)
+        sum_weights(state)
         relist(state, out, RANK, here, there)
         slots[count], sources[count] = out, here
         count += 1
@@ -134,6 +135,7 @@ def start_ejection_chain(data: Data, state: State, before: float, bar: float) ->
     begin(state)
     change(data, state, RANK, here, shape, -1)
     change(data, state, RANK, there, -1, shape)
+    sum_weights(state)
     relist(state, slot, RANK, here, there)
     if keeps(data, state, before, bar) or forward_excess(data, state, slot, here, before, bar):
         return True

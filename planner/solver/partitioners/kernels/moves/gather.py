@@ -3,7 +3,7 @@
 from cost_models.arrays import Ints
 from planner.solver.partitioners.kernels.compiled import compiled
 from planner.solver.partitioners.kernels.cost.site_choice import may_change_site
-from planner.solver.partitioners.kernels.cost.smooth_cost import keeps
+from planner.solver.partitioners.kernels.cost.smooth_cost import keeps, sum_weights
 from planner.solver.partitioners.kernels.state.pieces import relist
 from planner.solver.partitioners.kernels.state.rng import random_below
 from planner.solver.partitioners.kernels.state.sites_index import place_of
@@ -58,6 +58,7 @@ def redistribute(
         if goal[i] != home[i]:
             change(data, state, scope, sites[home[i]], state.slot_shape[slots[i]], -1)
             change(data, state, scope, sites[goal[i]], -1, state.slot_shape[slots[i]])
+    sum_weights(state)
     if not keeps(data, state, before, bar):
         return False
     for i in range(goal.shape[0]):

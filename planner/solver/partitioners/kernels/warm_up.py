@@ -12,23 +12,24 @@ from planner.solver.partitioners.ldm.differencing import difference
 from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.problem import Objective, SolverProblem
 
+#: The clock must not end these searches: it counts while code compiles in the midst of one.
+_LIMITS = SolveLimits(time_limit_seconds=86_400.0, work_limit_seconds=0.05, relative_gap=0.0)
+
 
 def warm() -> None:
     """Search a small problem with every kind of site, once; about half a minute where nothing is compiled yet."""
     priced = _small()
-    limits = SolveLimits(time_limit_seconds=600.0, work_limit_seconds=0.05, relative_gap=0.0)
-    Greedy().solve(priced, limits)
+    Greedy().solve(priced, _LIMITS)
     difference(np.ones((9, 2)), np.zeros((2, 2)), 1.0)
     for objective in Objective:  # one phase has first plans of its own
-        LocalSearch().solve(replace(priced, objective=objective), limits)
+        LocalSearch().solve(replace(priced, objective=objective), _LIMITS)
     with contextlib.suppress(OSError):  # a folder that cannot be written holds no machine code either
         warm_mark().touch()
 
 
 def load_constructions() -> None:
     """Construct a plan of the small problem, so that no clock counts the half second in which compiled code is read."""
-    limits = SolveLimits(time_limit_seconds=600.0, work_limit_seconds=0.05, relative_gap=0.0)
-    Greedy(first_only=True).solve(_small(), limits)
+    Greedy(first_only=True).solve(_small(), _LIMITS)
 
 
 def _small() -> SolverProblem:

@@ -16,6 +16,7 @@ from api.http.app import create_app
 from api.schemas.error_kinds import ERROR_KINDS
 from api.settings import Settings
 from cost_models.vocabulary import Phase, Scheme, Tier
+from planner.solver.partitioners.kernels.moves.move_table import MOVES
 from tests.support.paths import ROOT
 from tests.support.thorough import thorough
 from tests.support.waiting import PATIENCE_SECONDS
@@ -141,6 +142,17 @@ def test_concepts_have_a_row_for_each_scheme() -> None:
     text = (ROOT / "docs" / "concepts.md").read_text()
     for label in Scheme.labels():
         assert f"\n| `{label}` |" in text, label
+
+
+def test_the_page_of_local_search_has_the_table_of_moves() -> None:
+    text = (ROOT / "docs" / "local-search.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (\d*) \| (\d*) \| ([\d.]*)%? *\|$", text, re.MULTILINE)
+    assert [name for name, *_ in rows] == [move.name.lower() for move in MOVES]
+    for (_, *words, without_cuts, with_cuts, percent), facts in zip(rows, MOVES.values(), strict=True):
+        assert words == [facts.does, facts.when]
+        weights = [float(weight or 0) for weight in (without_cuts, with_cuts)]
+        assert weights == [facts.weight_without_cuts, facts.weight_with_cuts]
+        assert float(percent or 0) == pytest.approx(100 * facts.most_rate)
 
 
 def test_the_changelog_says_each_thing_once() -> None:

@@ -130,7 +130,7 @@ def main() -> int:
                 spec = json.loads((EXAMPLES / spec_name).read_text())
                 asked = time.monotonic()
                 plan = plan_it(client, spec)
-                print(explain_plan(plan.document))
+                print(explain_plan(json.loads(plan.received)))
                 print(f"Submitted, solved and fetched in {time.monotonic() - asked:.1f} s")
                 publish_and_fetch(client, channel, plan)
                 print()

@@ -86,7 +86,7 @@ def plan_source(arguments: argparse.Namespace) -> Callable[[], bytes]:
             plan = client.fetch_channel(arguments.channel)
             if plan is None:
                 raise AssertionError("Expected a plan where no ETag was sent.")
-            return plan.content
+            return plan.received
 
     return from_channel
 
@@ -99,7 +99,7 @@ def new_plan_source(arguments: argparse.Namespace) -> Callable[[Handshake], byte
     def solve(refused: Handshake) -> bytes:
         print(f"asking for a new plan: {'; '.join(refused.reasons)}", file=sys.stderr, flush=True)
         with PlannerClient(arguments.server) as client:
-            return client.plan_of(client.solve(spec_for(dist.get_world_size()))).content
+            return client.plan_of(client.solve(spec_for(dist.get_world_size()))).received
 
     return solve
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from pydantic import ValidationError
@@ -15,11 +15,14 @@ from api.cli.errors import BadInput, echo, system_errors
 from api.client.plan_file import write_atomically
 from api.schemas.described import reader_of_any_version
 from api.schemas.plan import PlanDocument as AcceptedPlan
-from api.specs.input.json import RejectedDocument, form_errors, form_issue, is_spec, parse_document, read_json
+from api.specs.input.json import RejectedDocument, form_errors, form_issue, is_spec, read_json
+from api.specs.plans.document import parse_form
 from cost_models.text.read_number import whole_number
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
+from planner.domain.formats.compact_form import CHECKPOINT, RANKS, is_compact, long_parts, long_value
+from planner.domain.formats.compaction import compact_document
 from planner.errors import InvalidProblem, Issue
-from planner.output.plan_document import PlanDocument
+from planner.output.plan_document import CompactPlanDocument, LoadsDocument, PlanDocument
 
 STDIN = "-"
 #: Larger than the service takes; a file beyond it is no spec.
@@ -63,6 +66,10 @@ def check_distinct(files: Iterable[tuple[str, str]], what: str) -> None:
         known[identity] = path
 
 
+PlanForm = Literal["long", "compact"]
+Form = Annotated[
+    PlanForm, typer.Option("--form", help="Of the plan that is written: long lists every shard, compact groups them.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the JSON where stdout is a terminal, too.")]
 
 
@@ -91,15 +98,26 @@ def write_document(document: object, path: str | None) -> None:
 
 def write_content(content: bytes, path: str | None) -> None:
     """Write a document whose canonical bytes are known; where no file is named, a terminal gets a word on that."""
+    write_parts([content], path)
+
+
+def write_plan(plan: CompactPlanDocument, path: str | None, form: PlanForm) -> None:
+    """Write a plan in one of its forms, as ``write_parts``; the long one is expanded while it is written."""
+    write_parts(long_parts(plan) if form == "long" else [canonical_bytes(plan)], path)
+
+
+def write_parts(parts: Iterable[bytes], path: str | None) -> None:
+    """Write canonical bytes part by part, as ``write_content``."""
     if path is None and on_terminal():
         echo("shardplan: the JSON was not kept: -o FILE writes it, -o - shows it here")
         return
     if path is None or path == STDIN:
-        sys.stdout.buffer.write(content + b"\n")
+        sys.stdout.buffer.writelines(parts)
+        sys.stdout.buffer.write(b"\n")
         sys.stdout.buffer.flush()
         return
     with system_errors(f"cannot write {path}"):
-        write_atomically(Path(path), content)
+        write_atomically(Path(path), parts)
 
 
 def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:
@@ -171,26 +189,47 @@ def _keys(path: str) -> set[str]:
     return set(document) if isinstance(document, dict) else set()
 
 
-def read_plan(path: str) -> PlanDocument:
-    """Read a plan that shardplan wrote, and check its shape and its digest."""
+def read_plan(path: str) -> CompactPlanDocument:
+    """Read a plan that shardplan wrote, in either form, and check its shape and its digest."""
     raw = read_bytes(path)
+    content = read_json(raw)
     try:
-        parse_document(raw, AcceptedPlan)
+        parse_form(raw, content)
     except InvalidProblem:
         reject_spec(path, raw)
         raise
-    document = cast("PlanDocument", json.loads(raw))
     try:
-        reader_of_any_version(PlanDocument).validate_json(raw)
+        document = _compact(raw, content)
     except ValidationError as error:
         issues = [form_issue(detail, AcceptedPlan) for detail in form_errors(error)]
         hint = (
             "give a plan that shardplan wrote; `shardplan evaluate` judges others, and `shardplan import` converts them"
         )
         raise RejectedDocument([replace(issue, hint=hint) for issue in issues]) from None
-    digest = plan_digest(document)
+    digest = plan_digest(content)
     if document["plan_digest"] != digest:
         message = f"the plan says {document['plan_digest']}, but its content has the digest {digest}"
         hint = "it was changed after it was made; plan again, or fetch it again"
         raise InvalidProblem((Issue(code="digest-mismatch", pointer="/plan_digest", message=message, hint=hint),))
     return document
+
+
+def _compact(raw: bytes, content: Any) -> CompactPlanDocument:
+    """Return the compact form of a plan of some version; raises ``ValidationError`` where it lacks what texts read."""
+    if not is_compact(content):
+        reader_of_any_version(PlanDocument).validate_json(raw)
+        return cast("CompactPlanDocument", compact_document(content))
+    reader_of_any_version(CompactPlanDocument).validate_json(raw)
+    loads = {key: _rows(key, content.get(key)) for key in (RANKS, CHECKPOINT)}
+    reader_of_any_version(LoadsDocument).validate_python({**content, **loads})
+    return cast("CompactPlanDocument", content)
+
+
+def _rows(key: str, value: object) -> object:
+    """Return what stands by columns as the long form has it; raises ``RejectedDocument`` where they are none."""
+    try:
+        return long_value(key, value)
+    except ValueError as error:
+        hint = "take the compact form as shardplan wrote it, or give the long one"
+        issue = Issue(code="invalid-value", pointer=f"/{key}", message=str(error), hint=hint)
+        raise RejectedDocument([issue]) from None

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from .documents import plan_digest
+from .documents import in_long_form, plan_digest
 from .errors import PlanRejected
 from .plan_types import SCHEMA_VERSION, PlanDocument, ShardDocument, TableDocument
 from .verdicts import Difference, refuse, replan, verdict_of
@@ -14,12 +14,12 @@ _NUMBERS = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
 
 
 def check_plan(plan: Mapping[str, object], *, world_size: int, ranks_per_host: int) -> PlanDocument:
-    """Return the plan, checked: its digest, its cluster, and that every table is covered exactly once.
+    """Return the plan in long form, checked: its digest, its cluster, and that every table is covered exactly once.
 
     Parameters
     ----------
     plan
-        A plan document from anywhere.
+        A plan document from anywhere, in either form.
     world_size, ranks_per_host
         The job's number of ranks, and of ranks on one host (``LOCAL_WORLD_SIZE``).
 
@@ -27,7 +27,10 @@ def check_plan(plan: Mapping[str, object], *, world_size: int, ranks_per_host: i
     ------
     PlanRejected
         With every reason.
+    UnexpectedAnswer
+        It says that it is compact, and cannot be expanded.
     """
+    plan = in_long_form(plan)
     document = cast("PlanDocument", plan)
     found = shape_differences(plan) or content_differences(
         document, digest=plan_digest(plan), world_size=world_size, ranks_per_host=ranks_per_host

@@ -64,6 +64,7 @@ class PlannerClient:
         )
         self._sleep = sleep
         self._clock = clock
+        self._has_compact_form = True  # until the service refuses the parameter
 
     def __enter__(self) -> Self:
         return self
@@ -163,8 +164,7 @@ class PlannerClient:
         DigestMismatch
             The content is another plan.
         """
-        response = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}")
-        return fetched_plan(response, digest)
+        return fetched_plan(self._compact_plan(f"/v1/plans/{quote(digest, safe=':')}", {}), digest)
 
     def fetch_channel(self, name: str, *, etag: str | None = None) -> FetchedPlan | None:
         """Fetch the plan that a channel points to; ``None`` where it is still the one with ``etag``.
@@ -174,7 +174,7 @@ class PlannerClient:
         DigestMismatch
             The content is not the plan that the channel points to.
         """
-        response = self._channel_plan(name, etag, {})
+        response = self._channel_plan(name, etag, rank=None)
         return None if response is None else fetched_plan(response)
 
     def get_rank_slice(self, digest: str, rank: int) -> RankSlice:
@@ -196,18 +196,32 @@ class PlannerClient:
 
         Ranks that ask at different moments may see different plans: compare ``digest`` over all ranks.
         """
-        response = self._channel_plan(name, etag, {"rank": str(rank)})
+        response = self._channel_plan(name, etag, rank=rank)
         return None if response is None else fetched_slice(response, rank)
 
-    def _channel_plan(self, name: str, etag: str | None, params: dict[str, str | list[str]]) -> httpx.Response | None:
+    def _channel_plan(self, name: str, etag: str | None, *, rank: int | None) -> httpx.Response | None:
         """Return the answer with a channel's plan, or a part of it; ``None`` where it is the one with ``etag``."""
-        headers = {"If-None-Match": etag} if etag else {}
-        response = self._transport.request("GET", f"{channel_path(name)}/plan", headers=headers, params=params)
+        headers, path = {"If-None-Match": etag} if etag else {}, f"{channel_path(name)}/plan"
+        if rank is None:
+            response = self._compact_plan(path, headers)
+        else:
+            response = self._transport.request("GET", path, headers=headers, params={"rank": str(rank)})
         if response.status_code != httpx.codes.NOT_MODIFIED:
             return response
         if etag is None:
             raise UnexpectedAnswer("the service says 304 although no ETag was sent")
         return None
+
+    def _compact_plan(self, path: str, headers: Mapping[str, str]) -> httpx.Response:
+        """Return the answer with a plan in compact form; in long form of a service that knows no other."""
+        if self._has_compact_form:
+            try:
+                return self._transport.request("GET", path, headers=headers, params={"form": "compact"})
+            except ProblemError as error:
+                if error.status != httpx.codes.BAD_REQUEST or not _is_unknown(error, "/query/form"):
+                    raise
+                self._has_compact_form = False
+        return self._transport.request("GET", path, headers=headers)
 
     def get_channel(self, name: str) -> tuple[dict[str, object], str | None]:
         """The channel's document and its ETag, which ``promote`` takes as ``if_match``."""
@@ -273,6 +287,11 @@ class PlannerClient:
             404 without such a channel, 412 where it was moved in between, 422 where it has no such version.
         """
         return rolled_back(self._transport, name, if_match=if_match, version=version)
+
+
+def _is_unknown(error: ProblemError, pointer: str) -> bool:
+    """Whether a service refuses a parameter because its release does not have that."""
+    return any(one.get("code") == "unknown-parameter" and one.get("pointer") == pointer for one in error.errors)
 
 
 def _json(response: httpx.Response) -> dict[str, object]:

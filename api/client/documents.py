@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
+from .compact_form import is_compact, long_document, long_parts
 from .errors import UnexpectedAnswer
 from .plan_types import DERIVED_SHARD_KEYS, DIGEST_KEYS, SCHEMA_VERSION, PlanDocument
 
@@ -19,7 +20,12 @@ def canonical_bytes(document: object) -> bytes:
 
 
 def plan_digest(plan: Mapping[str, object]) -> str:
-    """Return the digest of the part of a plan that determines training."""
+    """Return the digest of the part of a plan that determines training: that of the long form, in either form."""
+    if is_compact(plan):
+        hashed = hashlib.sha256()
+        for part in long_parts(plan, keys=DIGEST_KEYS, without=DERIVED_SHARD_KEYS):
+            hashed.update(part)
+        return "sha256:" + hashed.hexdigest()
     core = {key: plan[key] for key in DIGEST_KEYS}
     tables = cast("list[dict[str, Any]]", core["tables"])
     core["tables"] = [{**table, "shards": [_without_derived(s) for s in table["shards"]]} for table in tables]
@@ -59,7 +65,7 @@ def parse_versioned(content: bytes, what: str) -> dict[str, object]:
 
 
 def parse_plan(content: bytes) -> tuple[PlanDocument, str]:
-    """Parse the bytes of a plan; returns it with the digest of its content.
+    """Parse the bytes of a plan in either form; returns its long form with the digest of its content.
 
     Raises
     ------
@@ -68,7 +74,24 @@ def parse_plan(content: bytes) -> tuple[PlanDocument, str]:
     """
     document = parse_versioned(content, "the plan")
     try:
-        return cast("PlanDocument", document), plan_digest(document)
+        digest = plan_digest(document)
+        return cast("PlanDocument", in_long_form(document)), digest
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UnexpectedAnswer(f"this is not a plan document: {type(error).__name__}: {error}") from error
+
+
+def in_long_form(plan: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the long form of a plan document in either form.
+
+    Raises
+    ------
+    UnexpectedAnswer
+        It says that it is compact, and cannot be expanded.
+    """
+    if not is_compact(plan):
+        return plan
+    try:
+        return long_document(plan)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UnexpectedAnswer(f"this is not a plan document: {type(error).__name__}: {error}") from error
 

@@ -1,11 +1,13 @@
 """Plans, and the parts of them that single ranks need, as they came over the wire; checked as far as each can be."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 import httpx
 
+from .compact_form import is_compact, long_parts
 from .documents import parse_plan, parse_versioned
 from .errors import DigestMismatch, UnexpectedAnswer
 from .plan_types import PlanDocument, TableDocument
@@ -23,10 +25,20 @@ class RankSliceDocument(PlanDocument):
 class FetchedPlan:
     """A plan as it came over the wire, its digest recomputed here."""
 
-    content: bytes = field(repr=False)  # megabytes, which nobody wants in a log
+    received: bytes = field(repr=False)  # in compact form, if the service knows that; megabytes, so not in logs
     document: PlanDocument = field(repr=False)
     digest: str
     etag: str | None
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the plan in long form, expanded again at every access."""
+        return b"".join(self.long_parts())
+
+    def long_parts(self) -> Iterator[bytes]:
+        """Yield the bytes of the plan in long form, of which no more than a table is in memory at a time."""
+        document = json.loads(self.received)
+        yield from long_parts(document) if is_compact(document) else [self.received]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +63,7 @@ def fetched_plan(response: httpx.Response, requested_digest: str | None = None) 
     _check_digest(
         digest, response, {"the plan": document.get("plan_digest", "nothing"), "the request": requested_digest}
     )
-    return FetchedPlan(content=response.content, document=document, digest=digest, etag=response.headers.get("ETag"))
+    return FetchedPlan(received=response.content, document=document, digest=digest, etag=response.headers.get("ETag"))
 
 
 def fetched_slice(response: httpx.Response, rank: int, requested_digest: str | None = None) -> RankSlice:
@@ -72,7 +84,7 @@ def fetched_slice(response: httpx.Response, rank: int, requested_digest: str | N
         raise UnexpectedAnswer(f"the slice of rank {rank} has shards of other ranks")
     _check_digest(digest, response, {"the request": requested_digest})
     return RankSlice(
-        content=response.content,
+        received=response.content,
         document=cast("RankSliceDocument", document),
         digest=digest,
         etag=response.headers.get("ETag"),

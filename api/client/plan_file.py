@@ -5,16 +5,17 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 from .client import PlannerClient
 from .documents import parse_plan
 from .errors import DigestMismatch
 from .plan_types import PlanDocument
 
+Form = Literal["long", "compact"]
 #: Of a new temporary file; backups have secrets in them.
 _PRIVATE_MODE = 0o600
 
@@ -29,8 +30,8 @@ class PlanFile:
     changed: bool  # whether this fetch wrote it
 
 
-def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str]) -> PlanFile:
-    """Bring a file up to date with a channel.
+def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str], *, form: Form = "long") -> PlanFile:
+    """Bring a file up to date with a channel; ``form`` is that of a plan that is written.
 
     The ETag is kept beside the file in ``PATH.etag`` with the file's hash. It is used only
     while the file still has those bytes, so a file that was cut or edited is fetched anew.
@@ -44,23 +45,30 @@ def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str]) -> 
     """
     target = Path(path)
     note = target.with_name(target.name + ".etag")
-    stored = _stored_content(target, note)
+    stored = _stored_content(target, note, form)
     plan = client.fetch_channel(channel, etag=stored[1] if stored else None)
     if plan is None:
         assert stored is not None  # whose ETag was sent
         document, digest = parse_plan(stored[0])
         return PlanFile(path=target, document=document, digest=digest, changed=False)
-    write_atomically(target, plan.content)
+    hashed = hashlib.sha256()
+    write_atomically(target, _hashed(plan.long_parts() if form == "long" else [plan.received], hashed))
     if plan.etag is None:
         note.unlink(missing_ok=True)
     else:
-        record = {"etag": plan.etag, "sha256": hashlib.sha256(plan.content).hexdigest()}
-        write_atomically(note, json.dumps(record).encode())
+        record = {"etag": plan.etag, "sha256": hashed.hexdigest(), "form": form}
+        write_atomically(note, [json.dumps(record).encode()])
     return PlanFile(path=target, document=plan.document, digest=plan.digest, changed=True)
 
 
+def _hashed(parts: Iterable[bytes], hashed: "hashlib._Hash") -> Iterator[bytes]:
+    for part in parts:
+        hashed.update(part)
+        yield part
+
+
 def read(path: str | os.PathLike[str]) -> PlanFile:
-    """Read a plan from disk and check that its content has the digest it claims.
+    """Read a plan, in either form, from disk and check that its content has the digest it claims.
 
     Raises
     ------
@@ -77,11 +85,11 @@ def read(path: str | os.PathLike[str]) -> PlanFile:
     return PlanFile(path=target, document=document, digest=digest, changed=False)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file by new content, which everybody may read, in a folder that is made if there is none."""
+def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
+    """Replace a file by the parts of new content, which everybody may read, in a folder that is made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path, mode=0o644) as file:
-        file.write(content)
+        file.writelines(parts)
 
 
 @contextlib.contextmanager
@@ -110,13 +118,13 @@ def atomic_file(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]
         os.close(folder)
 
 
-def _stored_content(target: Path, note: Path) -> tuple[bytes, str] | None:
-    """The file's bytes and their ETag, where the note belongs to them."""
+def _stored_content(target: Path, note: Path, form: Form) -> tuple[bytes, str] | None:
+    """The file's bytes and their ETag, where the note belongs to them, and they have the form asked for."""
     try:
         content, record = target.read_bytes(), json.loads(note.read_bytes())
         etag, sha256 = record["etag"], record["sha256"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    if not isinstance(etag, str) or sha256 != hashlib.sha256(content).hexdigest():
+    if not isinstance(etag, str) or sha256 != hashlib.sha256(content).hexdigest() or record.get("form", "long") != form:
         return None
     return content, etag

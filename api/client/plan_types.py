@@ -1,6 +1,6 @@
 """What a launcher reads of a plan. Generated from planner/output/plan_document.py: edit that file, then run
 
-``python -m api.http.openapi.write_file docs/openapi.json api/client/plan_types.py``.
+``make generated``.
 """
 
 from typing import Literal, NotRequired, TypedDict

@@ -57,6 +57,7 @@ from api.services.cost_models.activations import ActivationService
 from api.services.cost_models.service import ModelService
 from api.services.plans.cache import PlanCache, PlanKey, TenantPlans
 from api.services.plans.channels import ChannelMemory, ChannelService
+from api.services.plans.forms import COMPACT, LONG, compact_bytes, long_bytes
 from api.services.plans.rank_slices import RankSlices
 from api.services.solves.database_watch import SolveWatch
 from api.services.solves.notifications import SolveNotifications
@@ -143,7 +144,9 @@ def create_app(
                 metrics=work_metrics,
                 tracer=tracing.tracer,
             )
-            plans = PlanCache[PlanKey](lambda key: _canonical(database, key), max_bytes=settings.plan_cache_bytes)
+            plans = PlanCache[PlanKey](
+                lambda key: _canonical(database, plans, key), max_bytes=settings.plan_cache_bytes
+            )
             rank_slices = RankSlices(plans.find, max_bytes=settings.plan_cache_bytes)
             api_keys = ApiKeyVerifier(database)
             slices = PlanCache(rank_slices.find, max_bytes=settings.plan_cache_bytes)
@@ -251,7 +254,11 @@ def _answer_head(app: FastAPI, router: APIRouter, dependencies: Sequence[params.
             )
 
 
-def _canonical(database: Database, key: PlanKey) -> bytes | None:
-    tenant, digest = key
+def _canonical(database: Database, plans: PlanCache[PlanKey], key: PlanKey) -> bytes | None:
+    """Return the canonical bytes of a plan in the form of the key; the long one is made from the compact one."""
+    tenant, digest, form = key
+    if form == LONG:
+        compact = plans.find((tenant, digest, COMPACT))
+        return None if compact is None else long_bytes(compact)
     record = database.for_tenant(tenant).plan(digest)
-    return None if record is None else record.canonical
+    return None if record is None else compact_bytes(record.canonical)

@@ -2,10 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
+from pydantic_core import PydanticCustomError
 
 from api.schemas.base import StrictModel
 from api.schemas.described import described_by
+from planner.domain.formats.compact_form import RANKS_PATTERN, num_shards, ranks_of
 from planner.domain.problem.cluster import MAX_RANKS
 from planner.output import plan_document
 
@@ -38,6 +40,44 @@ class ShardDocument(Rectangle):
     bytes: Annotated[float, Field(ge=0)] | None = Field(
         default=None, description="Bytes of the shard, as its author counted them; not used."
     )
+
+
+def _checked_ranks(text: str) -> str:
+    """Refuse ranks that no cluster has, and texts that stand for more shards than a table has."""
+    try:
+        ranks = ranks_of(text)
+    except ValueError as error:
+        raise PydanticCustomError("ranks", "{reason}", {"reason": str(error)}) from None
+    if max(ranks) >= MAX_RANKS or len(ranks) > MAX_SHARDS_OF_TABLE:
+        reason = f"ranks are below {MAX_RANKS:,}, and a table has at most {MAX_SHARDS_OF_TABLE:,} shards"
+        raise PydanticCustomError("ranks", "{reason}", {"reason": reason})
+    return text
+
+
+RankList = Annotated[str, Field(pattern=RANKS_PATTERN, max_length=2**16), AfterValidator(_checked_ranks)]
+
+
+@described_by(plan_document.ShardGroupDocument, others=JsonValue)
+class ShardGroupDocument(StrictModel):
+    """Shards of equal size that follow one another: the first of them, and how the others differ."""
+
+    ranks: RankList
+    cut: Literal["rows", "columns"] | None
+    row_offset: Count
+    num_rows: Count
+    column_offset: Count
+    num_columns: Count
+    tier: TierName | None = Field(
+        default=None, description="Memory tier; null for the one where the kernel keeps rows.", examples=["hbm"]
+    )
+    bytes: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="Bytes of each shard, as its author counted them; not used."
+    )
+
+    @property
+    def num_shards(self) -> int:
+        """Number of shards of the group."""
+        return num_shards({"ranks": self.ranks})
 
 
 class PinnedShardSpec(Rectangle):

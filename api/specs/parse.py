@@ -9,13 +9,13 @@ accepted: what a solve needs of it comes from ``read``, ``resolve_references`` a
 
 from dataclasses import replace
 
-from api.schemas.plan import EvaluationRequest, PlanDocument
+from api.schemas.plan import CompactEvaluationRequest, EvaluationRequest, PlanDocument
 from api.specs.checks.check import check, check_domain
 from api.specs.checks.warn import warn
 from api.specs.input.json import RejectedDocument, parse_document, read_json
 from api.specs.input.read import read_evaluation, read_spec
 from api.specs.issues import IssueCollector
-from api.specs.plans.document import GivenPlan, given_plan
+from api.specs.plans.document import GivenPlan, given_plan, read_plan
 from api.specs.plans.registry import foreign_text, is_foreign, rewritten_plan
 from api.specs.plans.rewritten import PlannedJob
 from api.specs.references.resolve import PACKAGE, Library, resolve_references
@@ -76,7 +76,7 @@ def parse_evaluation(
     issues = IssueCollector("/spec")
     read = read_evaluation(raw, issues)
     request = _checked(read.state, library, issues, cost_model)
-    if isinstance(read.request, EvaluationRequest):
+    if isinstance(read.request, EvaluationRequest | CompactEvaluationRequest):
         device_tier = request.problem.cluster.device_tier
         return request, given_plan(read.request.plan, read.content["plan"], device_tier=device_tier)
     plan = read.content["plan"]
@@ -97,7 +97,7 @@ def parse_plan(raw: bytes, problem: Problem | None = None) -> GivenPlan:
     if problem is not None and is_foreign(content):
         return _rewritten(content, raw, problem, "")
     device_tier = Tier.HBM if problem is None else problem.cluster.device_tier
-    return given_plan(parse_document(raw, PlanDocument), content, device_tier=device_tier)
+    return read_plan(raw, content, device_tier=device_tier)
 
 
 def is_well_formed(raw: bytes) -> bool:

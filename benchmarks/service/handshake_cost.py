@@ -22,10 +22,11 @@ from torch import nn
 from torchrec.modules.embedding_configs import EmbeddingBagConfig
 from torchrec.modules.embedding_modules import EmbeddingBagCollection
 
-from api.client import canonical_bytes, parse_plan
+from api.client import parse_plan
 from api.client.model_check import plan_differences
 from api.client.torchrec import handshake, live_tables, read_memory, spec_from_model
 from api.specs.parse import parse_spec
+from planner.domain.formats.compact_form import long_parts
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan as solve
 
@@ -69,7 +70,7 @@ def plan_of(model: nn.Module, num_ranks: int) -> bytes:
     document = to_document(
         result.plan, name="handshake", spec_digest=request.spec_digest, hardware_profile=request.hardware_profile
     )
-    return canonical_bytes(document)
+    return b"".join(long_parts(document))
 
 
 def plenty(device: str) -> object:

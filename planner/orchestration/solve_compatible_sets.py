@@ -26,6 +26,7 @@ from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.bounds.chain import lower_bound, quick_bound
 from planner.solver.evaluate import objective_of
 from planner.solver.listed_cuts import lists_all_cuts
+from planner.solver.memo import forget_derived
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import Incumbent, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.resume import resume
@@ -240,6 +241,8 @@ def _conclude(
         )
     best = min(solved, key=lambda family_set: family_set.seconds)
     assert best.outcome.assignment is not None
+    for one in (*family_sets, *searched):  # no search follows
+        forget_derived(one.priced)
     assignment = with_nearer_rows(context, best.priced, best.outcome.assignment)
     finished = finish(context, best.priced, replace(best.outcome, assignment=assignment), bound)
     gain = late_gain(context, reporter, objective_of(best.priced, assignment))

@@ -29,8 +29,8 @@ class ShardDocument(TypedDict):
     bytes: Annotated[int, "In all tiers together; outside the digest. Unit: bytes.", Example(2_580_000_000)]
 
 
-class TableDocument(TypedDict):
-    """One table's scheme, kernel and shards, in the order of the runtime."""
+class TableFactsDocument(TypedDict):
+    """One table's scheme and kernel."""
 
     name: Annotated[str, "Name of the table.", Example("cat_0")]
     module_path: NotRequired[Annotated[str, "Path of its embedding module.", Example("")]]
@@ -47,10 +47,42 @@ class TableDocument(TypedDict):
             Example(0.002),
         ]
     ]
+
+
+class TableDocument(TableFactsDocument):
+    """One table's scheme, kernel and shards, in the order of the runtime."""
+
     shards: Annotated[
         list[ShardDocument],
         "The shards, at most two per rank of the largest cluster. A data_parallel table lists one full copy per rank.",
     ]
+
+
+class ShardGroupDocument(TypedDict):
+    """Shards of equal size that follow one another: the first of them, and how the others differ."""
+
+    ranks: Annotated[
+        str, "Ranks of the shards in order: single ones, and the first and the last of a range.", Example("0-1023")
+    ]
+    cut: Annotated[
+        Literal["rows", "columns"] | None,
+        "Each shard begins with the row, or with the column, where the one before ends; null: each is a copy.",
+        Example("rows"),
+    ]
+    row_offset: Annotated[int, "First row of the first shard. Unit: rows.", Example(0)]
+    num_rows: Annotated[int, "Number of rows of each shard. Unit: rows.", Example(5_000_000)]
+    column_offset: Annotated[int, "First column of the first shard. Unit: columns.", Example(0)]
+    num_columns: Annotated[int, "Number of columns of each shard. Unit: columns.", Example(128)]
+    tier: Annotated[str, "Memory tier.", Example("hbm")]
+    bytes: Annotated[
+        int, "Of each shard, in all tiers together; outside the digest. Unit: bytes.", Example(2_580_000_000)
+    ]
+
+
+class CompactTableDocument(TableFactsDocument):
+    """One table's scheme, kernel and shards, in groups."""
+
+    shards: Annotated[list[ShardGroupDocument], "The shards in order, in groups."]
 
 
 class ObjectiveDocument(TypedDict):
@@ -165,8 +197,8 @@ class HostCheckpointDocument(TypedDict):
     incremental_bytes: Annotated[int | None, "In the largest increment. Unit: bytes."]
 
 
-class CheckpointDocument(TypedDict):
-    """What checkpoints take under a plan."""
+class CheckpointFactsDocument(TypedDict):
+    """What checkpoints take under a plan, of all ranks together."""
 
     policy: Annotated[str, "As in the spec.", Example("intermittent")]
     full_every: Annotated[int, "Checkpoints from one full one to the next.", Example(7)]
@@ -182,8 +214,20 @@ class CheckpointDocument(TypedDict):
     snapshot_evidence: Annotated[str, "The weakest rate behind the snapshots.", Example("measured")]
     fits: Annotated[bool, "Whether a full checkpoint is stored before the next one is due."]
     warning: Annotated[str | None, "Where it is not: by how much, and the way out."]
+
+
+class CheckpointDocument(CheckpointFactsDocument):
+    """What checkpoints take under a plan."""
+
     by_rank: list[RankCheckpointDocument]
     by_host: list[HostCheckpointDocument]
+
+
+class CompactCheckpointDocument(CheckpointFactsDocument):
+    """What checkpoints take under a plan, with columns in the place of rows."""
+
+    by_rank: Annotated[dict[str, object], "The fields of the long form's rows, as columns."]
+    by_host: Annotated[dict[str, object], "The fields of the long form's rows, as columns."]
 
 
 class ServingDocument(TypedDict):
@@ -355,22 +399,27 @@ class ProvenanceDocument(TypedDict):
     versions: Annotated[dict[str, str], "Of shardplan and of the libraries that it searched with."]
 
 
-class LoadsDocument(TypedDict):
-    """What a plan asks of ranks, tiers, hosts and cards, and how well that is known."""
+class StepLoadsDocument(TypedDict):
+    """What a plan asks of all ranks together, of tiers and cards, and how well that is known."""
 
-    ranks: Annotated[list[RankDocument], "Predicted load of every rank."]
     phases: Annotated[list[PhaseDocument], "Predicted seconds of every phase."]
     starts: Annotated[
         list[StartDocument],
         "What every sharding type in use starts, in the seconds of all ranks; empty without starts.",
     ]
     tiers: Annotated[list[TierDocument], "Predicted traffic of host memory, storage-class memory and block storage."]
-    checkpoint: Annotated[CheckpointDocument | None, "What checkpoints take; null where the spec has none."]
     serving: Annotated[ServingDocument | None, "What requests ask of the cards; null of a training step."]
     prediction: Annotated[PredictionDocument | None, "How well the cost model knows the seconds; null of torchrec."]
     whole_step: Annotated[
         WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."
     ]
+
+
+class LoadsDocument(StepLoadsDocument):
+    """What a plan asks of ranks, tiers, hosts and cards, and how well that is known."""
+
+    ranks: Annotated[list[RankDocument], "Predicted load of every rank."]
+    checkpoint: Annotated[CheckpointDocument | None, "What checkpoints take; null where the spec has none."]
 
 
 class HeadDocument(TypedDict):
@@ -386,10 +435,9 @@ class HeadDocument(TypedDict):
     termination: Annotated[TerminationDocument, "Why the search ended."]
 
 
-class PlanDocument(HeadDocument, LoadsDocument):
-    """A sharding plan. Geometry is what counts; the rest is read by people and launchers."""
+class SearchDocument(TypedDict):
+    """How a plan was found."""
 
-    tables: Annotated[list[TableDocument], "Every table of the model."]
     surrogate: Annotated[SurrogateDocument | None, "The additive model of the search; null without one."]
     gap_parts: Annotated[
         GapPartsDocument | None,
@@ -398,6 +446,25 @@ class PlanDocument(HeadDocument, LoadsDocument):
     ]
     movement: Annotated[MovementDocument | None, "What moves from the previous plan; null without one."]
     provenance: Annotated[ProvenanceDocument, "Cost model, hardware, evidence, seed and versions."]
+
+
+class PlanDocument(HeadDocument, LoadsDocument, SearchDocument):
+    """A sharding plan. Geometry is what counts; the rest is read by people and launchers."""
+
+    tables: Annotated[list[TableDocument], "Every table of the model."]
+
+
+class CompactPlanDocument(HeadDocument, StepLoadsDocument, SearchDocument):
+    """A sharding plan in compact form: equal shards and equal loads of ranks stand there once."""
+
+    form: Annotated[Literal["compact"], "The long form has no such field.", Example("compact")]
+    tables: Annotated[list[CompactTableDocument], "Every table of the model."]
+    ranks: Annotated[
+        dict[str, object],
+        "Predicted load of every rank, as columns: a list has the value of each rank, any other value is that of all"
+        " ranks, and an object has a column in every field.",
+    ]
+    checkpoint: Annotated[CompactCheckpointDocument | None, "What checkpoints take; null where the spec has none."]
 
 
 class SliceDocument(HeadDocument):

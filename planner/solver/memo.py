@@ -1,4 +1,4 @@
-"""What is derived from a problem, derived once: kept with the problem, gone with it."""
+"""What is derived from a problem, derived once: kept with the problem, gone with it or when it is forgotten."""
 
 import functools
 from collections.abc import Callable
@@ -25,3 +25,10 @@ def memoized_on_problem(derive: Callable[[Problem], Derived]) -> Callable[[Probl
         return found
 
     return memoized
+
+
+def forget_derived(problem: object) -> None:
+    """Drop what was derived from an object and takes memory beside it; whoever asks again waits for it again."""
+    attributes = vars(problem)
+    for name in [name for name in attributes if "." in name]:
+        del attributes[name]

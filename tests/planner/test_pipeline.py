@@ -17,7 +17,6 @@ from planner.orchestration import finish_plan as finishing
 from planner.orchestration import solve_compatible_sets as solve_compatible_sets
 from planner.orchestration.family_sets import family_set
 from planner.orchestration.finish_plan import within_bound
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.evaluate import objective_of
@@ -28,6 +27,7 @@ from planner.solver.partitioners.registry import make_partitioner, partitioner_n
 from planner.solver.problem import Assignment, Outcome, Reason, Scope, SolverProblem
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.long_plans import to_document
 from tests.support.thorough import thorough
 
 #: Of which counted work is a part, so that searches end well before it.

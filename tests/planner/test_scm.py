@@ -23,8 +23,6 @@ from planner.options.enumerate import enumerate_families
 from planner.options.host_memory_fallback import allow_host_memory
 from planner.orchestration.placement.listed_plan import find_plan
 from planner.output.explain.explanation import explain
-from planner.output.explain.text.plan import explain_plan
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.pricing.price_options import price
 from planner.solver.evaluate import objective_of
@@ -42,6 +40,7 @@ from tests.support.planning.builders import (
     make_problem,
     make_table,
 )
+from tests.support.planning.long_plans import explain_plan, to_document
 
 UVM = frozenset({Kernel.FUSED_UVM})
 WHOLE = frozenset({Scheme.TABLE_WISE})

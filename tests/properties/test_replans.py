@@ -12,8 +12,8 @@ from planner.errors import InvalidProblem
 from planner.options.enumerate import enumerate_families
 from planner.options.schemes.geometry import least_piece_columns
 from planner.orchestration.limits.shortfalls import memory_shortfalls
-from planner.output.exporters.generic import to_bytes
 from planner.pricing.price_options import price
+from tests.support.planning.long_plans import to_bytes
 from tests.support.planning.random_specs import Spec, random_spec, with_previous
 from tests.support.thorough import THOROUGH
 
@@ -50,7 +50,7 @@ def test_replans_keep_budgets_bounds_and_widths(number: int) -> None:
     first = None if request is None else solved(request, []).plan
     if request is None or first is None:
         pytest.skip("the runtime refuses the spec, or it has no plan")
-    document = json.loads(to_bytes(first, **facts_of(request, request.spec_digest))[1])
+    document = json.loads(to_bytes(first, **facts_of(request, request.spec_digest)))
     again = with_previous(spec, document, number)
     free_request, request = read({**again, "previous_plan": None}), read(again)
     assert free_request is not None

@@ -9,12 +9,12 @@ from api.specs.parse import parse_plan, parse_spec
 from api.specs.request import SolveRequest
 from cost_models.errors import CostModelError
 from planner.errors import InvalidProblem, Issue
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.problem import Reason
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.properties.specs import Json, broken_specs, specs
+from tests.support.planning.long_plans import to_document
 from tests.support.thorough import THOROUGH, thorough
 
 CAREFUL = settings(derandomize=True, deadline=None, database=None)

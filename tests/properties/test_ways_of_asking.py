@@ -15,9 +15,9 @@ from planner.domain.plan.plan import Plan, PlanResult
 from planner.errors import InvalidProblem
 from planner.orchestration.finish_plan import charged_seconds
 from planner.orchestration.limits.own_time import broken_limits
-from planner.output.exporters.generic import to_bytes
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
+from tests.support.planning.long_plans import to_bytes
 from tests.support.planning.random_specs import Spec
 from tests.support.planning.slow_hosts import slow_host_spec, slower_with_previous
 from tests.support.thorough import THOROUGH
@@ -36,7 +36,7 @@ def read(spec: Spec) -> SolveRequest | None:
 
 def document_of(request: SolveRequest, plan: Plan) -> Spec:
     """Return the document of a plan."""
-    document: Spec = json.loads(to_bytes(plan, **facts_of(request, request.spec_digest))[1])
+    document: Spec = json.loads(to_bytes(plan, **facts_of(request, request.spec_digest)))
     return document
 
 

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.support.planning.long_plans import to_document
+
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 from api.client import canonical_bytes
 from api.specs.parse import parse_spec
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from tests.support.paths import ROOT
 from tests.support.thorough import thorough

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.planning.long_plans import to_document
+
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 import torch
@@ -32,7 +34,6 @@ from api.client import (
 )
 from api.client.torchrec import ServicePlanLoader, ServicePlanner
 from api.specs.parse import parse_spec
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan as solved
 from tests.support.thorough import thorough
 
@@ -83,7 +84,7 @@ class Service:
 
     def plan_of(self, solve: Mapping[str, object]) -> Any:
         class Fetched:
-            content = answered(solve)
+            received = answered(solve)
 
         return Fetched
 

@@ -17,25 +17,25 @@ from api.cli.batch.items import Item, items_of, parse_shape
 from api.cli.batch.log import BatchLog, Outcome
 from api.cli.batch.summary import summary_csv, summary_text
 from api.cli.errors import MAX_COLUMNS, UNAUTHORIZED, BadInput, ExitCode, echo, issues_of
-from api.cli.files import write_content
-from api.cli.plans.solve_locally import compile_search
+from api.cli.files import Form, PlanForm, write_content, write_plan
+from api.cli.plans.solve_locally import compile_search, document_of
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.client import ClientError, PlannerClient, ProblemError, SolveTimeout, Unreachable
-from api.execution.processes.solve import facts_of, planned
+from api.execution.processes.solve import planned
 from api.specs.input.json import read_json
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
 from api.specs.references.statistics import FindStatistics
 from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import digest
+from planner.domain.formats.compaction import compact_document
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
 from planner.output.explain.text.layout import paragraph
-from planner.output.exporters.generic import to_bytes
-from planner.output.plan_document import PlanDocument
+from planner.output.plan_document import CompactPlanDocument
 from planner.solver.problem import Reason
 
-#: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan's bytes.
-Planner = Callable[[Item, bytes, str], tuple[Outcome, bytes | None]]
+#: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan.
+Planner = Callable[[Item, bytes, str], tuple[Outcome, CompactPlanDocument | None]]
 
 
 #: A server that so many specs in a row did not reach is not asked for the others.
@@ -61,6 +61,7 @@ def batch_command(
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Replace any field of all specs.")
     ] = None,
+    form: Form = "long",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table on stderr.")] = False,
 ) -> None:
     """Plan many specs, each on its own cluster or on all shapes; run it again to go on after an interrupt."""
@@ -75,7 +76,7 @@ def batch_command(
     else:
         plan = _remote_planner(address_of(server), _tag(tag, folder), token_in(token_file))
     log = BatchLog(folder)
-    outcomes = _run(items, log, plan, quiet=quiet)
+    outcomes = _run(items, log, plan, form, quiet=quiet)
     write_content(summary_csv(outcomes), str(folder / "summary.csv"))
     if not quiet:
         echo(summary_text(outcomes, width=MAX_COLUMNS))
@@ -99,7 +100,7 @@ def _report_details(outcomes: Sequence[Outcome]) -> None:
             echo(line)
 
 
-def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) -> list[Outcome]:
+def _run(items: Sequence[Item], log: BatchLog, plan: Planner, form: PlanForm, *, quiet: bool) -> list[Outcome]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True, markup=False)
     outcomes = []
@@ -107,7 +108,7 @@ def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) ->
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task("planning", total=len(items))
         for item in items:
-            outcome, is_new = _one(item, log, plan)
+            outcome, is_new = _one(item, log, plan, form)
             outcomes.append(outcome)
             progress.advance(task)
             if not quiet and not console.is_terminal:
@@ -115,22 +116,22 @@ def _run(items: Sequence[Item], log: BatchLog, plan: Planner, *, quiet: bool) ->
     return outcomes
 
 
-def _one(item: Item, log: BatchLog, plan: Planner) -> tuple[Outcome, bool]:
+def _one(item: Item, log: BatchLog, plan: Planner, form: PlanForm) -> tuple[Outcome, bool]:
     """Plan one item, unless it was done before; what is wrong with it stops no other."""
-    content = None
+    document = None
     try:
         spec = item.spec()
         request_digest = digest({"spec": read_json(spec)})
         done = log.done(item.name, request_digest)
         if done is not None:
             return done, False
-        outcome, content = plan(item, spec, request_digest)
+        outcome, document = plan(item, spec, request_digest)
     except (BadInput, InvalidProblem, UnsupportedRequest, ValueError) as error:
         outcome = _invalid(item, error)
     except (PlannerError, CostModelError) as error:
         outcome = replace(Outcome.of(item, ""), detail=str(error))
-    if content is not None:
-        write_content(content, str(log.plan_path(item.name)))
+    if document is not None:
+        write_plan(document, str(log.plan_path(item.name)), form)
     log.add(outcome)
     return outcome, True
 
@@ -161,15 +162,15 @@ def _local_planner(find_statistics: FindStatistics) -> Planner:
     compile_search()
     library = Library(find_statistics=find_statistics)
 
-    def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
+    def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, CompactPlanDocument | None]:
         request = parse_spec(spec, library)
         result = planned(request, request.assumptions)
         blank = Outcome.of(item, request_digest)
         if result.plan is None:
             state = "infeasible" if result.reason == Reason.INFEASIBLE else "no-plan"
             return replace(blank, state=state, detail=result.detail), None
-        document, content = to_bytes(result.plan, **facts_of(request, request.spec_digest))
-        return _outcome_of(blank, document), content
+        document = document_of(request, result.plan)
+        return _outcome_of(blank, document), document
 
     return run
 
@@ -182,7 +183,7 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
         raise BadInput(str(error)) from error
     num_unreached = 0  # in a row
 
-    def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, bytes | None]:
+    def run(item: Item, spec: bytes, request_digest: str) -> tuple[Outcome, CompactPlanDocument | None]:
         nonlocal num_unreached
         blank = Outcome.of(item, request_digest)
         if num_unreached >= _MOST_UNREACHED:
@@ -204,7 +205,7 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
         num_unreached = 0
         return answer
 
-    def ask(blank: Outcome, spec: bytes) -> tuple[Outcome, bytes | None]:
+    def ask(blank: Outcome, spec: bytes) -> tuple[Outcome, CompactPlanDocument | None]:
         document = json.loads(spec)
         solver = document.get("solver") if isinstance(document, dict) else None
         limit = solver.get("time_limit_seconds", 10) if isinstance(solver, dict) else 10
@@ -216,12 +217,13 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
             detail = result["termination"]["detail"] if isinstance(result, dict) else str(solve.get("error"))
             return replace(blank, state=state, detail=detail), None
         plan = client.plan_of(solve)
-        return _outcome_of(blank, cast("PlanDocument", plan.document)), plan.content
+        document = cast("CompactPlanDocument", compact_document(json.loads(plan.received)))
+        return _outcome_of(blank, document), document
 
     return run
 
 
-def _outcome_of(blank: Outcome, document: PlanDocument) -> Outcome:
+def _outcome_of(blank: Outcome, document: CompactPlanDocument) -> Outcome:
     """Return the outcome of a solve that found a plan."""
     objective, provenance = document["objective"], document["provenance"]
     return replace(

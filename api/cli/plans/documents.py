@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from api.cli.errors import BadInput, echo
-from api.cli.files import AsJson, check_output, print_document, read_plan, write_document
+from api.cli.files import AsJson, PlanForm, check_output, print_document, read_plan, write_parts, write_plan
 from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.specs.parse import parse_spec
@@ -15,7 +15,7 @@ from planner.domain.problem.problem import Problem
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.difference import difference
 from planner.output.explain.text.difference import compare_plans
-from planner.output.exporters.registry import FORMATS, exported, reads_facts
+from planner.output.exporters.registry import FORMATS, JSON, export_parts, reads_facts
 
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan that shardplan wrote; - is standard input.")]
 Output = Annotated[
@@ -37,7 +37,7 @@ def compare_command(
 def export_command(
     plan: PlanFile,
     export_format: Annotated[
-        str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}; json is the plan as it is.")
+        str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}; json is the plan itself.")
     ] = "torchrec",
     output: Output = None,
     module_path: Annotated[
@@ -56,6 +56,9 @@ def export_command(
     sparsecores_per_chip: Annotated[
         int | None, typer.Option(help="For sparsecore, where the hardware profile does not say.")
     ] = None,
+    form: Annotated[
+        PlanForm, typer.Option("--form", help="For json: long lists every shard, compact groups them.")
+    ] = "long",
 ) -> None:
     """Write a plan in the form that a runtime takes."""
     check_output(output, plan)
@@ -67,12 +70,17 @@ def export_command(
         if not reads_facts(export_format):
             raise BadInput(f"--spec says nothing to the format {export_format}")
         problem = _problem_of(spec, statistics, changes, document)
+    if form == "compact":
+        if export_format != JSON:
+            raise BadInput(f"--form says nothing to the format {export_format}")
+        write_plan(document, output, form)
+        return
     facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
     try:
-        export = exported(document, export_format, module_path=module_path, device=device, facts=facts)
+        parts = export_parts(document, export_format, module_path=module_path, device=device, facts=facts)
     except UnexportablePlan as error:
         raise BadInput(str(error)) from error
-    write_document(export, output)
+    write_parts(parts, output)
 
 
 def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, document: Mapping[str, object]) -> Problem:

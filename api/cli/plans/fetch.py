@@ -6,7 +6,7 @@ import typer
 
 from api.cli.admin.client_key import TokenFile, address_of, token_in
 from api.cli.errors import BadInput, echo, system_errors
-from api.cli.files import AsJson, check_output, print_document
+from api.cli.files import AsJson, Form, check_output, print_document
 from api.client import PlannerClient, RetryPolicy
 from api.client.plan_file import fetch
 
@@ -22,6 +22,7 @@ def fetch_command(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one attempt.")] = 30.0,
     attempts: Annotated[int, typer.Option(min=1, help="How often a server that does not answer is asked.")] = 6,
     token_file: TokenFile = None,
+    form: Form = "long",
     as_json: AsJson = False,
 ) -> None:
     """Bring a file up to date with a channel: what a launcher runs before its job starts."""
@@ -30,7 +31,7 @@ def fetch_command(
     try:
         client = PlannerClient(url, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts))
         with client, system_errors(f"cannot write {output}"):
-            file = fetch(client, channel, output)
+            file = fetch(client, channel, output, form=form)
     except ValueError as error:
         raise BadInput(str(error)) from error
     written = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}

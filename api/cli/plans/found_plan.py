@@ -5,23 +5,23 @@ from dataclasses import replace
 import typer
 
 from api.cli.errors import ExitCode, echo
-from api.cli.files import STDIN, print_document, write_content
+from api.cli.files import STDIN, PlanForm, print_document, write_plan
 from api.cli.interruptible import interruptible
-from api.cli.plans.solve_locally import compile_search
-from api.execution.processes.solve import answer_of, facts_of, planned
+from api.cli.plans.solve_locally import compile_search, document_of
+from api.execution.processes.solve import answer_of, planned
 from api.execution.solves.results import result_of_answer
 from api.schemas.solve import ResultDocument
 from api.specs.request import SolveRequest
-from planner.domain.plan.plan import Plan, PlanResult
+from planner.domain.plan.plan import PlanResult
 from planner.output.explain.text.infeasible import explain_no_plan
-from planner.output.exporters.generic import to_bytes
+from planner.output.plan_document import CompactPlanDocument
 from planner.solver.problem import Reason
 
 FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
 
 
-def write_found(request: SolveRequest, output: str | None) -> Plan:
-    """Plan a request, write the plan to a file or to standard output, and return it.
+def write_found(request: SolveRequest, output: str | None, form: PlanForm) -> CompactPlanDocument:
+    """Plan a request, write the plan to a file or to standard output, and return its document.
 
     Raises
     ------
@@ -40,9 +40,9 @@ def write_found(request: SolveRequest, output: str | None) -> Plan:
         if output in (None, STDIN):
             print_document(_result_document(result), as_json=output == STDIN)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
-    _, content = to_bytes(result.plan, **facts_of(request, request.spec_digest))
-    write_content(content, output)
-    return result.plan
+    document = document_of(request, result.plan)
+    write_plan(document, output, form)
+    return document
 
 
 def _interrupted(found: list[PlanResult]) -> PlanResult:

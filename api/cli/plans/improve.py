@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import echo
-from api.cli.files import check_output, write_document
+from api.cli.files import Form, check_output, write_plan
 from api.cli.models.files import CostModelFile
 from api.cli.plans.documents import Output
 from api.cli.plans.evaluate import print_violations, print_warnings, reject_broken
@@ -21,7 +21,7 @@ from api.specs.request import SolveRequest
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
 from planner.output.explain.text.difference import compare_plans
 from planner.output.explain.text.improvement import explain_improvement
-from planner.output.plan_document import PlanDocument
+from planner.output.plan_document import CompactPlanDocument
 from planner.verification.plan_from_placement import plan_of_placement
 
 
@@ -41,6 +41,7 @@ def improve_command(
     ] = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
+    form: Form = "long",
 ) -> None:
     """Search on from a plan from anywhere: writes the better plan, and tells what was gained and what is proven."""
     check_output(output, spec, plan_file)
@@ -62,7 +63,7 @@ def improve_command(
         remaining_steps=MAX_REMAINING_STEPS if remaining_steps is None else remaining_steps,
         min_relative_gain=0.0 if remaining_steps is None else DEFAULT_MIN_RELATIVE_GAIN,
     )
-    after = document_of(request, write_found(replace(request, previous=previous), output))
+    after = write_found(replace(request, previous=previous), output, form)
     echo(explain_improvement(before, after, is_legal=evaluation.valid))
     echo(compare_plans(before, after))
 
@@ -75,6 +76,7 @@ def import_command(
     cost_model_file: CostModelFile = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
+    form: Form = "long",
 ) -> None:
     """Write a plan from anywhere, which breaks no rule, as shardplan writes its own: scored, with its digest."""
     check_output(output, spec, plan_file)
@@ -84,11 +86,11 @@ def import_command(
     if not evaluation.valid or evaluation.score is None:
         reject_broken(evaluation)
     document = _document(request, plan)
-    write_document(document, output)
+    write_plan(document, output, form)
     echo(f"{request.name}: {document['plan_digest']}")
 
 
-def _document(request: SolveRequest, plan: GivenPlan) -> PlanDocument:
+def _document(request: SolveRequest, plan: GivenPlan) -> CompactPlanDocument:
     """Return the document of a plan that was not searched for."""
     given_plan = plan_of_placement(request.problem, plan.placement, request.cost_model, assumptions=request.assumptions)
     return document_of(request, given_plan)

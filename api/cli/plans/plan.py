@@ -8,6 +8,7 @@ import typer
 from api.cli.errors import echo, issues_of, print_issues, report
 from api.cli.files import (
     AsJson,
+    Form,
     check_output,
     parse_assignment,
     print_document,
@@ -17,7 +18,6 @@ from api.cli.files import (
 )
 from api.cli.models.files import CostModelFile, chosen_cost_model
 from api.cli.plans.found_plan import write_found
-from api.cli.plans.solve_locally import document_of
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.services.plans.reports import validation_of
 from api.specs.input.json import read_json
@@ -61,6 +61,7 @@ def plan_command(
     ] = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
+    form: Form = "long",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
 ) -> None:
     """Plan a spec: writes the plan, and a summary for people on stderr."""
@@ -84,9 +85,9 @@ def plan_command(
     request = parse_spec(changed_spec(spec, options, changes), library)
     if not quiet:
         print_issues(request.warnings)
-    found = write_found(request, output)
+    found = write_found(request, output, form)
     if not quiet:
-        echo(explain_plan(document_of(request, found)))
+        echo(explain_plan(found))
 
 
 def _previous(path: str) -> object:

@@ -5,7 +5,7 @@ from api.execution.processes.solve import facts_of
 from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan
 from planner.output.exporters.generic import to_document
-from planner.output.plan_document import PlanDocument
+from planner.output.plan_document import CompactPlanDocument
 from planner.solver.partitioners.kernels.cache import compiling_alone, is_warm
 from planner.solver.partitioners.kernels.warm_up import warm
 
@@ -18,5 +18,6 @@ def compile_search() -> None:
             warm()
 
 
-def document_of(request: SolveRequest, plan: Plan) -> PlanDocument:
+def document_of(request: SolveRequest, plan: Plan) -> CompactPlanDocument:
+    """Return the document of a plan, in compact form."""
     return to_document(plan, **facts_of(request, request.spec_digest))

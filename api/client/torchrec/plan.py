@@ -18,7 +18,7 @@ from torchrec.distributed.types import (
 )
 
 from ..check import shape_differences
-from ..documents import plan_digest
+from ..documents import in_long_form, plan_digest
 from ..errors import PlanRejected
 from ..job import pod_differences
 from ..live_table import LiveTable
@@ -47,7 +47,7 @@ def to_sharding_plan(
     Parameters
     ----------
     plan
-        A plan document of the service.
+        A plan document of the service, in either form.
     module
         The model that is given to ``DistributedModelParallel``, before it; meta device is fine.
         Its tables decide under which module path each one goes.
@@ -69,6 +69,7 @@ def to_sharding_plan(
     ranks = dist.get_world_size() if world_size is None else world_size
     local_ranks = get_local_size(ranks) if ranks_per_host is None else ranks_per_host
     tables = live_tables(module)
+    plan = in_long_form(plan)
     document = cast("PlanDocument", plan)
     found = shape_differences(plan) or [
         *plan_differences(

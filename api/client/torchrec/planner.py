@@ -171,10 +171,10 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
 
     def _of_service(self, spec: Spec) -> bytes:
         if self._client is not None:
-            return self._client.plan_of(self._client.solve(spec, wait_seconds=self._wait_seconds)).content
+            return self._client.plan_of(self._client.solve(spec, wait_seconds=self._wait_seconds)).received
         assert self._url is not None
         with PlannerClient(self._url) as client:
-            return client.plan_of(client.solve(spec, wait_seconds=self._wait_seconds)).content
+            return client.plan_of(client.solve(spec, wait_seconds=self._wait_seconds)).received
 
     def _made_here(self, spec: Spec, trouble: ClientError | None) -> bytes:
         if self._local is None:

@@ -25,7 +25,7 @@ from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.plan.plan import Assumption, Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.errors import PlannerError
-from planner.output.exporters.generic import to_bytes
+from planner.output.exporters.generic import to_document
 from planner.solver.partitioners.kernels.cache import compiling_alone, is_warm
 from planner.solver.partitioners.registry import make_partitioner, partitioner_names
 
@@ -59,7 +59,7 @@ class SolveJob:
 class Incumbent:
     """A verified plan, as it travels between processes."""
 
-    document: bytes  # canonical bytes
+    document: bytes  # canonical bytes, in compact form; those of earlier releases in long form
     digest: str
     objective: dict[str, Any]  # as in the plan document
     partitioner: str
@@ -221,5 +221,5 @@ def facts_of(inputs: SolveInputs, spec_digest: str) -> dict[str, str]:
 
 
 def _incumbent(plan: Plan, inputs: SolveInputs, spec_digest: str) -> Incumbent:
-    head, document = to_bytes(plan, **facts_of(inputs, spec_digest))
-    return Incumbent.of_plan(head, document)
+    document = to_document(plan, **facts_of(inputs, spec_digest))
+    return Incumbent.of_plan(document, canonical_bytes(document))

@@ -1,8 +1,9 @@
 """The short way of a fetch: what is in memory is answered in front of the routes, which cost many times as much.
 
-GET and HEAD of ``/v1/plans/{digest}`` and ``/v1/channels/{name}/plan``, with or without ``?rank=K``, whose channel and
-plan are in memory. Everything else, whatever is wrong with it included, goes on to the routes: they read the store,
-check names and parameters, and describe problems. An answer is put together by the same function there and here.
+GET and HEAD of ``/v1/plans/{digest}`` and ``/v1/channels/{name}/plan``, as they are or with ``?rank=K`` or ``?form=F``,
+whose channel and plan are in memory. Everything else, whatever is wrong with it included, goes on to the routes: they
+read the store, check names and parameters, and describe problems. An answer is put together by the same function there
+and here.
 """
 
 import re
@@ -14,13 +15,14 @@ from api.http.auth.principal import Principal, caller_of
 from api.http.auth.scopes import scope_of
 from api.http.protocol.responses import IMMUTABLE, REVALIDATE, plan_answer
 from api.http.services import Services
+from api.services.plans.forms import COMPACT, LONG
 from api.services.tenants import Tenants
 from api.store.tenants import DEFAULT_TENANT
 
 PLAN_ROUTE, CHANNEL_ROUTE = "/v1/plans/{digest}", "/v1/channels/{name}/plan"
 _PLANS, _CHANNELS, _PLAN = "/v1/plans/", "/v1/channels/", "/plan"
 #: As callers write it; other ways to write a number are left to the route.
-_RANK = re.compile(rb"rank=(0|[1-9][0-9]{0,8})")
+_QUERY = re.compile(rb"rank=(0|[1-9][0-9]{0,8})|form=(?:(compact)|long)")
 _NONE = (b"", b"0")
 
 
@@ -57,13 +59,14 @@ class FetchPathMiddleware:
         memory = tenants.peek(tenant)
         if memory is None:
             return False
-        rank = None
+        rank, form = None, LONG
         query = scope["query_string"]
         if query:
-            found = _RANK.fullmatch(query)
+            found = _QUERY.fullmatch(query)
             if found is None:
                 return False
-            rank = int(found.group(1))
+            rank = None if found.group(1) is None else int(found.group(1))
+            form = LONG if found.group(2) is None else COMPACT
         if path.startswith(_PLANS):
             digest, route, cache_control = path[len(_PLANS) :], PLAN_ROUTE, IMMUTABLE
         else:
@@ -73,7 +76,7 @@ class FetchPathMiddleware:
             if channel is None:
                 return False
             digest, route, cache_control = channel.plan_digest, CHANNEL_ROUTE, REVALIDATE
-        served = memory.plans.peek(digest, rank)
+        served = memory.plans.peek(digest, rank, form=form)
         if served is None:
             return False
         accept_encoding = if_none_match = None

@@ -6,6 +6,7 @@ from collections.abc import Container
 from typing import get_args
 
 from api.schemas.described import fields_of
+from planner.domain.formats import compact_form
 from planner.domain.formats.canonical_json import DERIVED_SHARD_KEYS, DIGEST_KEYS
 from planner.output.plan_document import PlanDocument, ShardDocument, TableDocument
 
@@ -13,7 +14,7 @@ WIDTH = 120
 #: The client works with httpx alone, so it cannot import the definition.
 HEADER = '''"""What a launcher reads of a plan. Generated from planner/output/plan_document.py: edit that file, then run
 
-``python -m api.http.openapi.write_file docs/openapi.json api/client/plan_types.py``.
+``make generated``.
 """
 
 from typing import Literal, NotRequired, TypedDict
@@ -26,6 +27,8 @@ DIGEST_KEYS = {digest_keys}
 DERIVED_SHARD_KEYS = {derived_shard_keys}
 '''
 
+COPY_HEADER = "# A copy of planner/domain/formats/compact_form.py: edit that file, then run make generated.\n"
+
 
 def client_types_text() -> str:
     """Return the source of ``api/client/plan_types.py``."""
@@ -35,6 +38,11 @@ def client_types_text() -> str:
     )
     plan = _class_source(PlanDocument, only={"plan_digest", *DIGEST_KEYS})
     return "\n\n".join((header, _class_source(ShardDocument), _class_source(TableDocument), plan))
+
+
+def compact_form_text() -> str:
+    """Return the source of ``api/client/compact_form.py``: the planner's module, which imports nothing of ours."""
+    return COPY_HEADER + inspect.getsource(compact_form)
 
 
 def _source(value: object) -> str:

@@ -17,7 +17,7 @@ from api.schemas.channel import ChannelRollback, ChannelUpdate
 from api.schemas.cost_models import ActivationUpdate, CostModelRequest
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.measurements import JobTimes, MeasuredRows
-from api.schemas.plan import AnyEvaluationRequest, PlanDocument, PlanSlice
+from api.schemas.plan import AnyEvaluationRequest, CompactPlanDocument, PlanDocument, PlanSlice
 from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import StatisticsDocument
@@ -33,6 +33,7 @@ All numbers are SI seconds and plain bytes. Every error is a problem document (R
 _UNDECLARED = (
     SpecDocument,
     PlanDocument,
+    CompactPlanDocument,
     PlanSlice,
     *get_args(AnyEvaluationRequest),
     StatisticsDocument,

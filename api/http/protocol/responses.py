@@ -4,10 +4,14 @@ Answers with a plan are put together here for the routes, and for ``api.http.mid
 """
 
 import hashlib
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import zstandard
 from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
 
 from api.http.protocol.headers import choose_encoding
 from api.schemas.base import Document
@@ -18,6 +22,8 @@ from api.services.preconditions import matches
 #: keys and tenants differ.
 IMMUTABLE = "private, max-age=31536000, immutable"
 REVALIDATE = "private, no-cache"
+_STREAM_ZSTD_LEVEL, _STREAM_GZIP_LEVEL = 1, 1
+_GZIP_WRAPPER = 16  # zlib: a gzip header and trailer around the compressed bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,40 @@ def plan_response(request: Request, served: ServedPlan, *, plan_digest: str, cac
     response = Response(answer.body, status_code=answer.status)
     response.raw_headers = answer.headers
     return response
+
+
+def streamed_response(
+    request: Request, parts: Iterator[bytes], *, name: str, plan_digest: str, cache_control: str
+) -> Response:
+    """Return a plan that is written while it is sent, in the caller's encoding, or 304.
+
+    ``name`` is that of the bytes: it stands for their hash in the ETag.
+    """
+    encoding = choose_encoding(request.headers.get("accept-encoding", ""))
+    etag = f'"{name}"' if encoding == "identity" else f'"{name}-{encoding}"'
+    headers = {"ETag": etag, "Cache-Control": cache_control, "Vary": "Accept-Encoding", "X-Plan-Digest": plan_digest}
+    if matches(if_none_match_of(request), etag):
+        return Response(status_code=304, headers=headers)
+    if encoding != "identity":
+        headers["Content-Encoding"] = encoding
+    if request.method == "HEAD":
+        return Response(headers=headers, media_type="application/json")
+    return StreamingResponse(_encoded(parts, encoding), headers=headers, media_type="application/json")
+
+
+def _encoded(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Compress parts as they come, at levels at which that takes less time than the network."""
+    if encoding == "identity":
+        yield from parts
+        return
+    if encoding == "zstd":
+        compressor: Any = zstandard.ZstdCompressor(level=_STREAM_ZSTD_LEVEL).compressobj()
+    else:
+        compressor = zlib.compressobj(_STREAM_GZIP_LEVEL, wbits=zlib.MAX_WBITS | _GZIP_WRAPPER)
+    for part in parts:
+        if compressed := compressor.compress(part):
+            yield compressed
+    yield compressor.flush()
 
 
 def etag_of_digest(digest: str) -> str:

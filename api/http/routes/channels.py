@@ -9,7 +9,7 @@ from api.http.auth.principal import actor_of
 from api.http.protocol.headers import page_headers
 from api.http.protocol.responses import REVALIDATE, etagged_response, if_none_match_of, json_response
 from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body
-from api.http.routes.plans import PLAN_OR_SLICE, RankOfPlan, answer_plan
+from api.http.routes.plans import PLAN_OR_SLICE, FormOfPlan, RankOfPlan, answer_plan
 from api.http.services import ServicesDep
 from api.schemas.channel import (
     ChannelDocument,
@@ -59,13 +59,17 @@ async def list_channels(
     },
 )
 async def get_channel_plan(
-    request: Request, services: ServicesDep, name: ChannelName, rank: RankOfPlan = None
+    request: Request,
+    services: ServicesDep,
+    name: ChannelName,
+    rank: RankOfPlan = None,
+    form: FormOfPlan = None,
 ) -> Response:
     """Answer with the plan that the channel points at now: what a launcher reads before its job starts."""
     channel = services.channels.peek(name)
     if channel is None:
         channel = await run_sync(services.channels.get, name)
-    return await answer_plan(request, services, channel.plan_digest, rank, cache_control=REVALIDATE)
+    return await answer_plan(request, services, channel.plan_digest, rank, form, cache_control=REVALIDATE)
 
 
 @router.get(

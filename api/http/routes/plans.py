@@ -1,13 +1,14 @@
 """Plans: immutable documents by digest, their exports, and judgement of plans from anywhere."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, get_args
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
 
-from api.http.protocol.responses import IMMUTABLE, json_response, plan_response
+from api.http.protocol.responses import IMMUTABLE, json_response, plan_response, streamed_response
 from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body, reference
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, ModulePath
@@ -18,17 +19,19 @@ from api.schemas.number_text import WHOLE_NUMBER
 from api.schemas.plan import AnyEvaluationRequest
 from api.services.errors import ApiError, found
 from api.services.plans.cache import ServedPlan
+from api.services.plans.forms import COMPACT, LONG, Form, StreamedPlan, gathered, has_ready_long_form
 from api.services.plans.reports import certificate_of, evaluation_of, explain_given, explanation_document
 from api.specs.parse import parse_evaluation, parse_plan, parse_stored_spec
 from api.specs.plans.document import GivenPlan
 from api.specs.references.cost_model import COST_MODEL_PATTERN
 from api.specs.request import SolveRequest
 from planner.domain.formats.canonical_json import canonical_bytes
+from planner.domain.formats.compact_form import long_parts
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue, UnsupportedRequest
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.explanation import DEFAULT_TABLES
-from planner.output.exporters.registry import FORMATS, exported, reads_facts
+from planner.output.exporters.registry import FORMATS, export_parts, reads_facts
 
 #: Bodies with a plan from anywhere.
 _GIVEN_PLANS = tuple(model.__name__ for model in get_args(AnyEvaluationRequest))
@@ -48,9 +51,18 @@ RankOfPlan = Annotated[
     Query(ge=-(2**31), lt=2**31, description="Only the head of the plan and the shards of this rank, counted from 0."),
     WHOLE_NUMBER,
 ]
+FormOfPlan = Annotated[
+    Form | None,
+    Query(
+        description="long lists every shard and is the default; compact has equal shards in groups. The slice of a rank"
+        " has no compact form."
+    ),
+]
 PLAN_OR_SLICE = {
-    "description": "The plan, or the slice of a rank; X-Plan-Digest repeats its digest.",
-    "content": {"application/json": {"schema": reference("PlanDocument", "PlanSlice", choice="oneOf")}},
+    "description": "The plan in the form asked for, or the slice of a rank; X-Plan-Digest repeats its digest.",
+    "content": {
+        "application/json": {"schema": reference("PlanDocument", "CompactPlanDocument", "PlanSlice", choice="oneOf")}
+    },
 }
 
 
@@ -63,9 +75,11 @@ PLAN_OR_SLICE = {
         **error_responses("not-found", "invalid-parameter", "no-such-rank"),
     },
 )
-async def get_plan(request: Request, services: ServicesDep, digest: PlanDigest, rank: RankOfPlan = None) -> Response:
+async def get_plan(
+    request: Request, services: ServicesDep, digest: PlanDigest, rank: RankOfPlan = None, form: FormOfPlan = None
+) -> Response:
     """Answer with the bytes of the plan, which never change."""
-    return await answer_plan(request, services, digest, rank, cache_control=IMMUTABLE)
+    return await answer_plan(request, services, digest, rank, form, cache_control=IMMUTABLE)
 
 
 @router.get(
@@ -95,16 +109,17 @@ async def export_plan(
         raise ApiError("not-found", f"no such format; known: {', '.join(FORMATS)}")
     served = await run_sync(find_plan, services, digest)
 
-    def export() -> bytes:
+    def export() -> Iterator[bytes]:
         try:
             document = json.loads(served.canonical)
             problem = _problem_of(services, document) if reads_facts(format) else None
             facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
-            return canonical_bytes(exported(document, format, module_path=module_path, device=device, facts=facts))
+            return export_parts(document, format, module_path=module_path, device=device, facts=facts)
         except UnexportablePlan as error:
             raise ApiError("export-refused", str(error)) from error
 
-    return Response(await services.compute(export), media_type="application/json", headers={"X-Plan-Digest": digest})
+    parts = gathered(await services.compute(export))
+    return StreamingResponse(parts, media_type="application/json", headers={"X-Plan-Digest": digest})
 
 
 @router.get(
@@ -198,17 +213,35 @@ def _given(services: Services, raw: bytes, cost_model: str | None) -> tuple[Solv
 
 
 async def answer_plan(
-    request: Request, services: Services, digest: str, rank: int | None, *, cache_control: str
+    request: Request, services: Services, digest: str, rank: int | None, form: Form | None, *, cache_control: str
 ) -> Response:
     """Answer with a plan, or with the slice of one rank, from memory if it is there."""
-    served = services.plans.peek(digest, rank)
+    if rank is not None and form == COMPACT:
+        raise ApiError("invalid-parameter", "the slice of a rank has no compact form: ask for rank or for form=compact")
+    form = form or LONG
+    served: ServedPlan | StreamedPlan | None = services.plans.peek(digest, rank, form=form)
     if served is None:
-        served = await run_sync(find_plan, services, digest, rank)
+        served = await run_sync(_plan_in_form, services, digest, rank, form)
+    if isinstance(served, StreamedPlan):
+        parts = gathered(long_parts(served.plan))
+        return streamed_response(request, parts, name=served.name, plan_digest=digest, cache_control=cache_control)
     return plan_response(request, served, plan_digest=digest, cache_control=cache_control)
 
 
+def _plan_in_form(services: Services, digest: str, rank: int | None, form: Form) -> ServedPlan | StreamedPlan:
+    """Return what is answered; of a long form that is too large for memory, what it is written from."""
+    if rank is None and form == LONG:
+        compact = find_plan(services, digest)
+        plan = json.loads(compact.canonical)
+        if not has_ready_long_form(plan):
+            name = compact.by_encoding["identity"].etag.strip('"')
+            return StreamedPlan(plan, f"{name}-{LONG}")
+        return found(services.plans.get(digest, form=LONG), "plan")
+    return find_plan(services, digest, rank)
+
+
 def find_plan(services: Services, digest: str, rank: int | None = None) -> ServedPlan:
-    """Return a plan, or the slice of one rank, from memory or disk."""
+    """Return a plan in compact form, or the slice of one rank, from memory or disk."""
     served = services.plans.get(digest, rank)
     if served is None and rank is not None:
         last = json.loads(find_plan(services, digest).canonical)["world_size"] - 1

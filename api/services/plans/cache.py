@@ -10,11 +10,13 @@ from typing import Generic, TypeVar
 
 import zstandard
 
+from api.services.plans.forms import COMPACT, Form
+
 _ZSTD_LEVEL = 9
 _GZIP_LEVEL = 6
 ENCODINGS = ("zstd", "gzip", "identity")
 
-PlanKey = tuple[str, str]  # tenant and digest
+PlanKey = tuple[str, str, Form]  # tenant, digest and form
 SliceKey = tuple[str, str, int]  # tenant, digest and rank
 Key = TypeVar("Key", bound=PlanKey | SliceKey)
 
@@ -122,17 +124,18 @@ class TenantPlans:
     def __init__(self, plans: PlanCache[PlanKey], slices: PlanCache[SliceKey], tenant: str) -> None:
         self._plans, self._slices, self._tenant = plans, slices, tenant
 
-    def peek(self, digest: str, rank: int | None = None) -> ServedPlan | None:
-        """Return what is in memory; never waits."""
+    def peek(self, digest: str, rank: int | None = None, *, form: Form = COMPACT) -> ServedPlan | None:
+        """Return what is in memory; never waits. The slice of a rank has one form."""
         if rank is None:
-            return self._plans.peek((self._tenant, digest))
+            return self._plans.peek((self._tenant, digest, form))
         return self._slices.peek((self._tenant, digest, rank))
 
-    def get(self, digest: str, rank: int | None = None) -> ServedPlan | None:
+    def get(self, digest: str, rank: int | None = None, *, form: Form = COMPACT) -> ServedPlan | None:
         """Return a plan or slice, from memory or from the store; ``None`` if there is none."""
         if rank is None:
-            return self._plans.get((self._tenant, digest))
+            return self._plans.get((self._tenant, digest, form))
         return self._slices.get((self._tenant, digest, rank))
 
     def find(self, digest: str) -> bytes | None:
-        return self._plans.find((self._tenant, digest))
+        """Return the canonical bytes of the compact form of a plan, ``None`` if there is none."""
+        return self._plans.find((self._tenant, digest, COMPACT))

@@ -3,6 +3,7 @@
 from pydantic_core import ErrorDetails
 
 from api.schemas.base import DIGEST_PATTERN, NAME_PATTERN, STATISTICS_PATTERN, TAG_PATTERN, TIME_PATTERN
+from planner.domain.formats.compact_form import RANKS_PATTERN
 
 _REFERENCE = "docs/spec.md and /docs describe every field"
 _PLAIN = {
@@ -36,6 +37,7 @@ _PATTERNS = {
     DIGEST_PATTERN: "a digest is sha256: and 64 digits 0-9 a-f",
     TAG_PATTERN: "a tag is 1 to 64 of a-z 0-9 . _ = -, such as team=ads",
     TIME_PATTERN: "write a time as in 2026-11-23T18:00:00Z",
+    RANKS_PATTERN: "list the ranks in order, such as 0-1023 or 17,903,4-7",
     STATISTICS_PATTERN: "give the digest of statistics, and after # the name of a table where it differs",
 }
 

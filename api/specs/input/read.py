@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from api.schemas.base import StrictModel
 from api.schemas.plan import (
     AnyEvaluationRequest,
+    CompactEvaluationRequest,
     EvaluationRequest,
     HugeCtrEvaluationRequest,
     PrintedEvaluationRequest,
@@ -32,6 +33,7 @@ from api.specs.issues import IssueCollector
 from api.specs.plans.hugectr import is_hugectr
 from api.specs.plans.torchrec import is_torchrec
 from api.specs.state import Originals, SpecState
+from planner.domain.formats.compact_form import is_compact
 from planner.errors import Issue
 
 
@@ -93,6 +95,8 @@ def _model_of(plan: object) -> type[AnyEvaluationRequest]:
         return PrintedEvaluationRequest
     if is_hugectr(plan):
         return HugeCtrEvaluationRequest
+    if is_compact(plan):
+        return CompactEvaluationRequest
     return TorchRecEvaluationRequest if is_torchrec(plan) else EvaluationRequest
 
 

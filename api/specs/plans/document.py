@@ -3,11 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from api.schemas.plan import PlanDocument
+from api.schemas.plan import CompactPlanDocument, CompactTableDocument, PlanDocument, TablePlanDocument
+from api.specs.input.json import parse_document
 from api.specs.plans.rewritten import PrintedMemory
 from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.formats.canonical_json import DIGEST_KEYS, plan_digest
+from planner.domain.formats.compact_form import is_compact
+from planner.domain.formats.compaction import grouped_shards
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.errors import Issue
@@ -61,7 +65,22 @@ class GivenPlan:
             )
 
 
-def given_plan(plan: PlanDocument, content: Mapping[str, object], *, device_tier: Tier) -> GivenPlan:
+def read_plan(raw: bytes, content: Any, *, device_tier: Tier) -> GivenPlan:
+    """Check a plan document of ours, in either form: the one reader of both. ``content`` is its parsed JSON.
+
+    Raises ``RejectedDocument`` with pointers into the plan.
+    """
+    return given_plan(parse_form(raw, content), content, device_tier=device_tier)
+
+
+def parse_form(raw: bytes, content: Any) -> PlanDocument | CompactPlanDocument:
+    """Check the fields of a plan document of ours, in either form; raises ``RejectedDocument``."""
+    return parse_document(raw, CompactPlanDocument) if is_compact(content) else parse_document(raw, PlanDocument)
+
+
+def given_plan(
+    plan: PlanDocument | CompactPlanDocument, content: Mapping[str, object], *, device_tier: Tier
+) -> GivenPlan:
     """Return a checked plan document; ``content`` is the same as it was sent, which digests are made of.
 
     Shards without a tier lie where their kernel keeps rows, on devices with the memory ``device_tier``.
@@ -75,7 +94,7 @@ def given_plan(plan: PlanDocument, content: Mapping[str, object], *, device_tier
     )
 
 
-def to_placement(plan: PlanDocument, device_tier: Tier) -> Placement:
+def to_placement(plan: PlanDocument | CompactPlanDocument, device_tier: Tier) -> Placement:
     """Turn a plan document into a placement; nothing is judged here, ``planner.verification.verify`` does."""
     return Placement(
         world_size=plan.world_size,
@@ -90,20 +109,22 @@ def to_placement(plan: PlanDocument, device_tier: Tier) -> Placement:
                 compute_kernel=Kernel.from_label(table.compute_kernel),
                 cache_load_factor=table.cache_load_factor,
                 cache_reserved_bytes=table.cache_reserved_bytes,
-                shards=Shards.of_columns(
-                    rank=[shard.rank for shard in table.shards],
-                    row_offset=[shard.row_offset for shard in table.shards],
-                    num_rows=[shard.num_rows for shard in table.shards],
-                    column_offset=[shard.column_offset for shard in table.shards],
-                    num_columns=[shard.num_columns for shard in table.shards],
-                    tier=[
-                        Kernel.from_label(table.compute_kernel).tier(device_tier)
-                        if shard.tier is None
-                        else Tier.from_label(shard.tier)
-                        for shard in table.shards
-                    ],
-                ),
+                shards=_shards(table, Kernel.from_label(table.compute_kernel).tier(device_tier)),
             )
             for table in plan.tables
         ),
+    )
+
+
+def _shards(table: TablePlanDocument | CompactTableDocument, usual_tier: Tier) -> Shards:
+    tiers = [usual_tier if one.tier is None else Tier.from_label(one.tier) for one in table.shards]
+    if isinstance(table, CompactTableDocument):
+        return grouped_shards([dict(group) for group in table.shards], tiers)
+    return Shards.of_columns(
+        rank=[shard.rank for shard in table.shards],
+        row_offset=[shard.row_offset for shard in table.shards],
+        num_rows=[shard.num_rows for shard in table.shards],
+        column_offset=[shard.column_offset for shard in table.shards],
+        num_columns=[shard.num_columns for shard in table.shards],
+        tier=tiers,
     )

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from api.schemas.plan import PlanDocument
 from api.schemas.spec import PreviousPlanSpec
-from api.specs.input.json import RejectedDocument, parse_document, quoted
+from api.specs.input.json import RejectedDocument, quoted
 from api.specs.issues import IssueCollector
-from api.specs.plans.document import GivenPlan, given_plan
+from api.specs.plans.document import GivenPlan, read_plan
 from api.specs.plans.registry import is_foreign, rewritten_plan
 from api.specs.plans.rewritten import PlannedJob
 from cost_models.vocabulary import Tier
-from planner.domain.formats.canonical_json import DIGEST_KEYS, canonical_bytes, without_derived
+from planner.domain.formats.canonical_json import DIGEST_KEYS, canonical_bytes
+from planner.domain.formats.compact_form import COMPACT, FORM
+from planner.domain.formats.compaction import bare_tables
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.errors import Issue
@@ -71,7 +72,8 @@ def read_previous_plan(
             issues.add(_at(where, issue))
         return None
     core: dict[str, object] = {key: content[key] for key in DIGEST_KEYS if key in content}
-    core["tables"] = without_derived(content["tables"])
+    core["tables"] = bare_tables(content)
+    core[FORM] = COMPACT
     settings = spec.model_dump(mode="json", exclude_none=True, exclude={"plan", "digest"})
     return Previous(
         plan=PreviousPlan(
@@ -102,7 +104,7 @@ def _found(digest: str, find_plan: FindPlan | None, issues: IssueCollector) -> b
 
 def _checked(raw: bytes, content: Mapping[str, Any], device_tier: Tier) -> GivenPlan:
     """Return a plan of ours; raises ``RejectedDocument`` with pointers into the plan."""
-    given = given_plan(parse_document(raw, PlanDocument), content, device_tier=device_tier)
+    given = read_plan(raw, content, device_tier=device_tier)
     if issues := [*given.false_digest(), *_form_issues(given.placement)]:
         raise RejectedDocument(issues)
     return given

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from planner.domain.formats.compact_form import is_compact, long_parts
+
 #: Keys of a plan document that determine training; the plan digest covers these alone, so
 #: that timing and provenance never change it.
 DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")
@@ -43,21 +45,29 @@ def digest_of(content: bytes) -> str:
 
 
 def plan_digest(document: Mapping[str, object]) -> str:
-    """The digest of the part of a plan document that determines training."""
+    """The digest of the part of a plan document that determines training: that of the long form, in either form.
+
+    Raises ``ValueError`` where the ranks of a compact form cannot be read.
+    """
+    if is_compact(document):
+        hashed = hashlib.sha256()
+        for part in long_parts(document, keys=DIGEST_KEYS, without=DERIVED_SHARD_KEYS):
+            hashed.update(part)
+        return "sha256:" + hashed.hexdigest()
     core = {key: document[key] for key in DIGEST_KEYS}
     tables = core["tables"]
     if not isinstance(tables, list):
         raise ValueError("Expected tables to be a list.")
-    core["tables"] = without_derived(tables)
+    core["tables"] = _without_derived(tables)
     return digest(core)
 
 
-def without_derived(tables: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
+def _without_derived(tables: Iterable[Mapping[str, Any]]) -> list[dict[str, object]]:
     """Return tables of a plan document without what is derived from the rest."""
-    return [{**table, "shards": [_without_derived(shard) for shard in table["shards"]]} for table in tables]
+    return [{**table, "shards": [_bare(shard) for shard in table["shards"]]} for table in tables]
 
 
-def _without_derived(shard: Mapping[str, object]) -> dict[str, object]:
+def _bare(shard: Mapping[str, object]) -> dict[str, object]:
     bare = dict(shard)  # copied whole and then cut: a plan has a million of them
     for key in DERIVED_SHARD_KEYS:
         bare.pop(key, None)

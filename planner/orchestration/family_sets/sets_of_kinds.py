@@ -25,6 +25,7 @@ from planner.orchestration.incumbents import IncumbentReporter
 from planner.pricing.price_options import drop_unusable, restrict
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.evaluate import used_kinds
+from planner.solver.memo import forget_derived
 from planner.solver.problem import Outcome, SolverProblem
 
 #: Sets that are searched before the best of them is searched for long: by tables times ranks, at most so many of them.
@@ -117,6 +118,9 @@ def sets_of_kinds(
         boxes = max(max_boxes(usable) // len(of_modes), 1)
         for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounded):
             leaves.append(_leaf(context, one, usable, tried))
+    # Few of these problems are searched, and what bounds and first plans derived from each is as large as the problem.
+    for problem in (*of_modes, *(one.priced for one in tried), *(leaf.family_set.priced for leaf in leaves)):
+        forget_derived(problem)
     return SetsOfKinds(tried=tried, leaves=leaves, is_cut_by_clock=first.ended_work or bounded.ended_work)
 
 
@@ -209,6 +213,7 @@ def _decided(context: SolveContext, leaf: Leaf) -> FamilySet:
         just = set_of_just(leaf.usable, kinds.required | used[: len(kinds.required)])
         if just is not None and just.required.tobytes() not in {*sets, *kinds.elsewhere}:
             just.bound = lower_bound(just.priced)
+            forget_derived(just.priced)
             sets[just.required.tobytes()] = just
     if not sets:
         return family_set

@@ -319,14 +319,44 @@ def least_of_cuts(points: list[tuple[int, int]], counts: list[int], columns: int
     return [(y * a + z * b) * n // (a + b) if a else z * n for n, y, a, z, b in mixed]
 
 
+def canonical(value: Any) -> bytes:
+    """Return the canonical bytes of JSON, which digests are made of."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def shards_in(table: Document) -> list[Document]:
+    """Return the shards of a table of a plan, one by one where the compact form has a group of them."""
+    shards: list[Document] = []
+    for listed in table["shards"]:
+        if "ranks" not in listed:
+            shards.append(listed)
+            continue
+        ranges = [one.partition("-") for one in listed["ranks"].split(",")]
+        ranks = [rank for first, _, last in ranges for rank in range(int(first), int(last or first) + 1)]
+        shared = {key: listed[key] for key in listed if key not in ("ranks", "cut")}
+        offset, size = {"rows": SHARD[1:3], "columns": SHARD[3:5], None: ("row_offset", None)}[listed["cut"]]
+        step = 0 if size is None else whole(listed[size])
+        shards += [{**shared, "rank": rank, offset: listed[offset] + i * step} for i, rank in enumerate(ranks)]
+    return shards
+
+
+def plan_digest(plan: Document) -> str:
+    """Return the digest of what determines training, table by table: a plan may have millions of shards."""
+    before, after = canonical({**{key: plan.get(key) for key in DIGEST_KEYS}, "tables": []}).split(b'"tables":[]')
+    hashed, separator = hashlib.sha256(before + b'"tables":['), b""
+    for table in plan["tables"]:
+        bare = [{key: shard[key] for key in shard if key != "bytes"} for shard in shards_in(table)]
+        hashed.update(separator + canonical({**table, "shards": bare}))
+        separator = b","
+    hashed.update(b"]" + after)
+    return "sha256:" + hashed.hexdigest()
+
+
 def check(certificate: Document, plan: Document | None = None) -> str:
     """Return what a certificate proves, as a sentence; raises ``ValueError`` where that is less than it claims."""
 
-    def digest(document: Document) -> str:
-        text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-    actual = digest({key: value for key, value in certificate.items() if key != "certificate_digest"})
+    content = canonical({key: value for key, value in certificate.items() if key != "certificate_digest"})
+    actual = "sha256:" + hashlib.sha256(content).hexdigest()
     need(actual == certificate["certificate_digest"], "its content was changed: it has another digest")
     problem, claim = Problem(certificate["problem"]), certificate["claim"]
     seconds = problem.objective_of(certificate["plan"])
@@ -339,19 +369,18 @@ def check(certificate: Document, plan: Document | None = None) -> str:
     summary = f"the plan is legal and takes {seconds:.6g} s, within {math.inf if gap is None else gap:.4%} of the best"
     if plan is None:
         return summary
-    bare = [{**t, "shards": [{k: s[k] for k in s if k != "bytes"} for s in t["shards"]]} for t in plan["tables"]]
-    actual = digest({**{key: plan.get(key) for key in DIGEST_KEYS}, "tables": bare})
+    actual = plan_digest(plan)
     need(actual == plan.get("plan_digest", actual) == certificate["plan_digest"], "the plan is not the certified one")
     need(plan.get("spec_digest") in (None, "", certificate["spec_digest"]), "the plan is for another spec")
     found = {key: (plan.get("objective") or {}).get(key) for key in claim["plan_objective"]}
     need(found == claim["plan_objective"], f"the plan states {found}, and {claim['plan_objective']} was certified")
     tables, facts = {table["name"]: table for table in plan["tables"]}, problem.stated
     same = [plan["world_size"], plan["ranks_per_host"]] == [facts["num_ranks"], facts["ranks_per_host"]]
-    need(same and len(tables) == len(bare) == len(facts["tables"]), "the plan has other ranks or tables")
+    need(same and len(tables) == len(plan["tables"]) == len(facts["tables"]), "the plan has other ranks or tables")
     for number, placed in enumerate(certificate["plan"]):
         family, found = facts["families"][placed["family"]], tables[facts["tables"][number]["name"]]
         same = all(found.get(key) == family[key] for key in ("sharding_type", "compute_kernel", "cache_load_factor"))
-        same &= sorted([one[key] for key in SHARD] for one in found["shards"]) == problem.shards_of(number, placed)
+        same &= sorted([one[key] for key in SHARD] for one in shards_in(found)) == problem.shards_of(number, placed)
         need(same, f"table {found['name']} is sharded otherwise in the plan than in the certificate")
     return summary
 

@@ -4,10 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 
+from planner.domain.formats.compact_form import shards_of
 from planner.domain.plan.change_limits import PricedPhase, PricedPlan, change_limits, phase_factors
+from planner.output.explain.shard_groups import rank_loads
 from planner.output.explain.text.fullest_ranks import fullest_ranks, tiers_in_order
-from planner.output.plan_document import PlanDocument, TableDocument
+from planner.output.plan_document import CompactPlanDocument, CompactTableDocument
 
+_PLACE = itemgetter("rank", "row_offset", "num_rows", "column_offset", "num_columns", "tier")
 OBJECTIVES = ("step_time", "max_rank_time", "request_latency")
 
 
@@ -79,12 +82,12 @@ class PlanDifference:
         }
 
 
-def difference(a: PlanDocument, b: PlanDocument) -> PlanDifference:
+def difference(a: CompactPlanDocument, b: CompactPlanDocument) -> PlanDifference:
     """Compare two plan documents, A and B, table by table and phase by phase."""
     before = {table["name"]: table for table in a["tables"]}
     after = {table["name"]: table for table in b["tables"]}
     both = [name for name in after if name in before]
-    changed = tuple(name for name in both if _choice(before[name]) != _choice(after[name]))
+    changed = tuple(name for name in both if _is_changed(before[name], after[name]))
     same_prices = a["provenance"]["cost_model"] == b["provenance"]["cost_model"]
     objectives = _objectives(a, b)
     return PlanDifference(
@@ -110,7 +113,7 @@ def _compared(pairs: Mapping[str, Pair]) -> dict[str, dict[str, float | None]]:
     }
 
 
-def _objectives(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
+def _objectives(a: CompactPlanDocument, b: CompactPlanDocument) -> dict[str, Pair]:
     found = ((name, _objective_seconds(a, name), _objective_seconds(b, name)) for name in OBJECTIVES)
     return {
         name: Pair(before=before, after=after)
@@ -119,7 +122,9 @@ def _objectives(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
     }
 
 
-def _changes(a: PlanDocument, b: PlanDocument, objectives: Iterable[str]) -> dict[str, tuple[float, float]]:
+def _changes(
+    a: CompactPlanDocument, b: CompactPlanDocument, objectives: Iterable[str]
+) -> dict[str, tuple[float, float]]:
     """Return the limits of each change; none where a plan, of an earlier version perhaps, states no limits."""
     found = ((name, _priced(a, name), _priced(b, name)) for name in objectives)
     return {
@@ -127,12 +132,12 @@ def _changes(a: PlanDocument, b: PlanDocument, objectives: Iterable[str]) -> dic
     }
 
 
-def _priced(plan: PlanDocument, objective: str) -> PricedPlan | None:
+def _priced(plan: CompactPlanDocument, objective: str) -> PricedPlan | None:
     """Return the phases of a plan in an objective; ``None`` where they have no limits."""
     counted = [phase for phase in plan["phases"] if phase["counted"]]
     names = [phase["name"] for phase in counted]
     slowest = max(
-        (rank["seconds"] for rank in plan["ranks"]),
+        (rank["seconds"] for rank in rank_loads(plan)),
         key=lambda seconds: sum(seconds.get(name, 0.0) for name in names),
         default={},
     )
@@ -151,7 +156,7 @@ def _priced(plan: PlanDocument, objective: str) -> PricedPlan | None:
     )
 
 
-def _objective_seconds(plan: PlanDocument, name: str) -> float | None:
+def _objective_seconds(plan: CompactPlanDocument, name: str) -> float | None:
     """The seconds of an objective, whichever the plan was made for."""
     objective = plan["objective"]
     if objective["name"] == name:
@@ -160,35 +165,37 @@ def _objective_seconds(plan: PlanDocument, name: str) -> float | None:
     return float(seconds) if isinstance(seconds, float | int) else None
 
 
-def _phases(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
+def _phases(a: CompactPlanDocument, b: CompactPlanDocument) -> dict[str, Pair]:
     before, after = ({phase["name"]: phase["seconds"] for phase in plan["phases"]} for plan in (a, b))
     pairs = {name: Pair(before=before.get(name, 0.0), after=after.get(name, 0.0)) for name in {**before, **after}}
     return {name: pair for name, pair in pairs.items() if pair.before or pair.after}
 
 
-def _fullest(a: PlanDocument, b: PlanDocument) -> dict[str, Pair]:
+def _fullest(a: CompactPlanDocument, b: CompactPlanDocument) -> dict[str, Pair]:
     before, after = (
-        {one.tier: one.used_bytes for one in fullest_ranks([rank["bytes"] for rank in plan["ranks"]])}
+        {one.tier: one.used_bytes for one in fullest_ranks([rank["bytes"] for rank in rank_loads(plan)])}
         for plan in (a, b)
     )
     tiers = tiers_in_order({*before, *after})
     return {tier: Pair(before=before.get(tier, 0), after=after.get(tier, 0)) for tier in tiers}
 
 
-def _places(table: TableDocument) -> list[tuple[object, ...]]:
-    """The rectangles of a table and their ranks, in order."""
-    place = itemgetter("rank", "row_offset", "num_rows", "column_offset", "num_columns", "tier")
-    return [place(shard) for shard in table["shards"]]
-
-
-def _choice(table: TableDocument) -> tuple[object, ...]:
-    """What determines how a table is trained."""
-    storage = table["compute_kernel"], table.get("cache_load_factor"), table.get("data_type")
-    return table["sharding_type"], storage, _places(table)
-
-
-def _moved_bytes(before: TableDocument, after: TableDocument) -> int:
-    held = set(_places(before))
-    return sum(
-        shard["bytes"] for shard, place in zip(after["shards"], _places(after), strict=True) if place not in held
+def _is_changed(before: CompactTableDocument, after: CompactTableDocument) -> bool:
+    """Whether what determines how a table is trained differs; the bytes of shards do not."""
+    first, second = (
+        (table["sharding_type"], table["compute_kernel"], table.get("cache_load_factor"), table.get("data_type"))
+        for table in (before, after)
     )
+    if first != second:
+        return True
+    return before["shards"] != after["shards"] and _places(before) != _places(after)
+
+
+def _places(table: CompactTableDocument) -> list[tuple[object, ...]]:
+    """The rectangles of a table and their ranks, in order."""
+    return [_PLACE(shard) for shard in shards_of(table["shards"])]
+
+
+def _moved_bytes(before: CompactTableDocument, after: CompactTableDocument) -> int:
+    held = set(_places(before))
+    return sum(shard["bytes"] for shard in shards_of(after["shards"]) if _PLACE(shard) not in held)

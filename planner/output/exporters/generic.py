@@ -1,35 +1,35 @@
-"""Builds the plan document of the contract, :mod:`planner.output.plan_document`, and its canonical bytes."""
+"""Builds the plan document of the contract, :mod:`planner.output.plan_document`, in compact form."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
-from cost_models.vocabulary import Tier
-from planner.domain.formats.canonical_json import DIGEST_KEYS, digest_of
+from cost_models.arrays import Ints
+from planner.domain.formats.canonical_json import plan_digest
+from planner.domain.formats.compaction import columns_of, groups_of
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.plan import Evaluation, Plan, Prediction
-from planner.domain.plan.shards import Shards
 from planner.domain.problem.checkpoint import CheckpointLoad
 from planner.output.exporters.image import image_of
-from planner.output.exporters.shard_text import bare_list, filled_in, full_list, geometry_texts
 from planner.output.plan_document import (
     CheckpointDocument,
+    CompactCheckpointDocument,
+    CompactPlanDocument,
+    CompactTableDocument,
     EvidenceDocument,
     FallbackDocument,
     GapPartsDocument,
     LoadsDocument,
     MovementDocument,
     PhaseDocument,
-    PlanDocument,
     PredictionDocument,
     RankDocument,
     ScoreDocument,
     ServingDocument,
-    ShardDocument,
     StartDocument,
+    StepLoadsDocument,
     SurrogateDocument,
-    TableDocument,
     TerminationDocument,
     TierDocument,
     WholeStepDocument,
@@ -40,46 +40,15 @@ MOST_PAIRS = 1_000
 MOST_FALLBACKS = 50
 
 
-def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: str) -> PlanDocument:
-    """Return the plan as the JSON document that launchers fetch."""
-    document = _without_shards(plan, _geometry(plan), name, spec_digest, hardware_profile)
-    for table, placed, sizes in zip(document["tables"], plan.placement.tables, _bytes_by_table(plan), strict=True):
-        table["shards"] = _shards(placed.shards, sizes)
-    return document
+def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: str) -> CompactPlanDocument:
+    """Return the plan as a JSON document in compact form.
 
-
-def to_bytes(plan: Plan, *, name: str, spec_digest: str, hardware_profile: str) -> tuple[PlanDocument, bytes]:
-    """Return the document without its shards, and the canonical bytes of all of it: those of ``to_document``.
-
-    Takes a fifth of the time, since no shard becomes an object.
+    No shard becomes an object: :func:`planner.domain.formats.compact_form.long_parts` writes those of the long form.
     """
-    geometry = _geometry(plan)
-    document = _without_shards(plan, geometry, name, spec_digest, hardware_profile)
-    full = (full_list(texts, sizes) for texts, sizes in zip(geometry, _bytes_by_table(plan), strict=True))
-    return document, filled_in(document, full)
-
-
-def score_document(evaluation: Evaluation) -> ScoreDocument:
-    """Return what a placement from anywhere costs."""
-    return image_of(ScoreDocument, evaluation, **_loads(evaluation))
-
-
-def _geometry(plan: Plan) -> list[list[str]]:
-    return [geometry_texts(table.shards) for table in plan.placement.tables]
-
-
-def _digest(document: Mapping[str, object], geometry: Iterable[Iterable[str]]) -> str:
-    """Return what :func:`planner.domain.formats.canonical_json.plan_digest` returns for the whole document."""
-    core = {key: document[key] for key in DIGEST_KEYS}
-    return digest_of(filled_in(core, (bare_list(texts) for texts in geometry)))
-
-
-def _without_shards(
-    plan: Plan, geometry: Iterable[Iterable[str]], name: str, spec_digest: str, hardware_profile: str
-) -> PlanDocument:
-    """Return the document with empty lists of shards; its digest covers the shards."""
     evaluation = plan.evaluation
-    document: PlanDocument = {
+    tables = zip(plan.placement.tables, _bytes_by_table(plan), strict=True)
+    document: CompactPlanDocument = {
+        "form": "compact",
         "schema_version": 1,
         "plan_digest": "",
         "spec_digest": spec_digest,
@@ -95,8 +64,10 @@ def _without_shards(
             "max_rank_time_seconds": evaluation.max_rank_time_seconds,
         },
         "termination": image_of(TerminationDocument, plan),
-        "tables": [_table(table) for table in plan.placement.tables],
-        **_loads(evaluation),
+        "tables": [_table(table, sizes) for table, sizes in tables],
+        **_step_loads(evaluation),
+        "ranks": columns_of([image_of(RankDocument, load) for load in evaluation.ranks], "rank"),
+        "checkpoint": None if evaluation.checkpoint is None else _compact_checkpoint(evaluation.checkpoint),
         "surrogate": None if plan.surrogate is None else image_of(SurrogateDocument, plan.surrogate),
         "gap_parts": None if plan.gap_parts is None else image_of(GapPartsDocument, plan.gap_parts),
         "movement": None if plan.movement is None else _movement(plan.movement),
@@ -112,17 +83,22 @@ def _without_shards(
             "versions": dict(plan.versions),
         },
     }
-    return {**document, "plan_digest": _digest(document, geometry)}
+    return {**document, "plan_digest": plan_digest(document)}
 
 
-def _table(table: TablePlacement) -> TableDocument:
-    """Return a table with an empty list of shards."""
-    document: TableDocument = {
+def score_document(evaluation: Evaluation) -> ScoreDocument:
+    """Return what a placement from anywhere costs."""
+    return image_of(ScoreDocument, evaluation, **_loads(evaluation))
+
+
+def _table(table: TablePlacement, sizes: Ints) -> CompactTableDocument:
+    """Return a table with its shards in groups; ``sizes`` are the bytes of each shard, of shape (num_shards,)."""
+    document: CompactTableDocument = {
         "name": table.name,
         "sharding_type": table.sharding_type.label,
         "compute_kernel": table.compute_kernel.label,
         "cache_load_factor": table.cache_load_factor,
-        "shards": [],
+        "shards": groups_of(table.shards, sizes),
     }
     if table.cache_reserved_bytes is not None:
         document["cache_reserved_bytes"] = table.cache_reserved_bytes
@@ -136,30 +112,12 @@ def _table(table: TablePlacement) -> TableDocument:
     return document
 
 
-def _shards(shards: Shards, sizes: list[int]) -> list[ShardDocument]:
-    labels = Tier.labels()
-    return [
-        {
-            "rank": rank,
-            "row_offset": row_offset,
-            "num_rows": num_rows,
-            "column_offset": column_offset,
-            "num_columns": num_columns,
-            "tier": labels[tier],
-            "bytes": num_bytes,
-        }
-        for rank, row_offset, num_rows, column_offset, num_columns, tier, num_bytes in zip(
-            *shards.columns.tolist(), sizes, strict=True
-        )
-    ]
-
-
-def _bytes_by_table(plan: Plan) -> Iterator[list[int]]:
+def _bytes_by_table(plan: Plan) -> Iterator[Ints]:
     """Yield the bytes of the shards of each table."""
     sizes, end = np.rint(plan.evaluation.shard_bytes).astype(np.int64), 0
     for table in plan.placement.tables:
         start, end = end, end + len(table.shards)
-        yield sizes[start:end].tolist()
+        yield sizes[start:end]
 
 
 def _movement(movement: Movement) -> MovementDocument:
@@ -186,11 +144,17 @@ def _movement(movement: Movement) -> MovementDocument:
 
 def _loads(evaluation: Evaluation) -> LoadsDocument:
     return {
+        **_step_loads(evaluation),
         "ranks": [image_of(RankDocument, load) for load in evaluation.ranks],
+        "checkpoint": None if evaluation.checkpoint is None else _checkpoint(evaluation.checkpoint),
+    }
+
+
+def _step_loads(evaluation: Evaluation) -> StepLoadsDocument:
+    return {
         "phases": [image_of(PhaseDocument, load, name=load.phase.label) for load in evaluation.phases],
         "starts": [image_of(StartDocument, load) for load in evaluation.starts],
         "tiers": [image_of(TierDocument, load, name=load.tier.label) for load in evaluation.tiers],
-        "checkpoint": None if evaluation.checkpoint is None else _checkpoint(evaluation.checkpoint),
         "serving": None if evaluation.serving is None else image_of(ServingDocument, evaluation.serving),
         "prediction": None if evaluation.prediction is None else _prediction(evaluation.prediction),
         "whole_step": None if evaluation.whole_step is None else image_of(WholeStepDocument, evaluation.whole_step),
@@ -206,6 +170,12 @@ def _checkpoint(load: CheckpointLoad) -> CheckpointDocument:
         by_rank=_bytes_of("rank", full.bytes_by_rank, None if incremental is None else incremental.bytes_by_rank),
         by_host=_bytes_of("host", full.bytes_by_host, None if incremental is None else incremental.bytes_by_host),
     )
+
+
+def _compact_checkpoint(load: CheckpointLoad) -> CompactCheckpointDocument:
+    listed = _checkpoint(load)
+    by_rank, by_host = columns_of(listed["by_rank"], "rank"), columns_of(listed["by_host"], "host")
+    return {**listed, "by_rank": by_rank, "by_host": by_host}
 
 
 def _bytes_of(holder: str, full: tuple[float, ...], incremental: tuple[float, ...] | None) -> list[dict[str, object]]:

@@ -1,17 +1,18 @@
 """Formats that a plan document can be written in, by the name that requests give them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from cost_models.errors import UnknownProfile
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.vocabulary import Kernel, Scheme, Tier
-from planner.domain.formats.canonical_json import digest, plan_digest
+from planner.domain.formats.canonical_json import canonical_bytes, digest, plan_digest
+from planner.domain.formats.compact_form import long_parts
+from planner.domain.formats.compaction import grouped_shards
 from planner.domain.plan.placement import Placement, TablePlacement
-from planner.domain.plan.shards import Shards
 from planner.options.runtimes.export import ExportFacts, PlanToExport, UnexportablePlan
 from planner.options.runtimes.registry import EXPORTS, RUNTIMES
-from planner.output.plan_document import PlanDocument, TableDocument
+from planner.output.plan_document import CompactPlanDocument, CompactTableDocument
 
 FORMAT_VERSION = 1
 JSON = "json"
@@ -20,14 +21,38 @@ FORMATS = (JSON, *EXPORTS)
 _NO_FACTS = ExportFacts()
 
 
-def exported(
-    document: PlanDocument, export_format: str, *, module_path: str | None, device: str, facts: ExportFacts = _NO_FACTS
-) -> Mapping[str, object]:
-    """Return a plan document in one of :data:`FORMATS`.
+def export_parts(
+    document: CompactPlanDocument,
+    export_format: str,
+    *,
+    module_path: str | None,
+    device: str,
+    facts: ExportFacts = _NO_FACTS,
+) -> Iterator[bytes]:
+    """Return the canonical bytes of a plan in one of :data:`FORMATS`, part by part.
 
-    ``json`` is the document as it is. Of what a runtime reads, ``content_sha256`` is the SHA-256 of the canonical bytes
-    of all other keys. ``module_path`` is the embedding module of tables whose plan names none, ``device`` is ``cuda``,
-    ``cpu`` or ``mtia``; a format that needs neither, nor the facts, ignores them.
+    ``json`` is the plan in long form, and all else what :func:`exported` returns and raises.
+    """
+    if export_format == JSON:
+        return long_parts(document)
+    return iter(
+        [canonical_bytes(exported(document, export_format, module_path=module_path, device=device, facts=facts))]
+    )
+
+
+def exported(
+    document: CompactPlanDocument,
+    export_format: str,
+    *,
+    module_path: str | None,
+    device: str,
+    facts: ExportFacts = _NO_FACTS,
+) -> Mapping[str, object]:
+    """Return what a runtime reads of a plan.
+
+    ``content_sha256`` is the SHA-256 of the canonical bytes of all other keys. ``module_path`` is the embedding module
+    of tables whose plan names none, ``device`` is ``cuda``, ``cpu`` or ``mtia``; a format that needs neither, nor the
+    facts, ignores them.
 
     Raises
     ------
@@ -35,8 +60,6 @@ def exported(
         The runtime cannot run the plan, with the reason for each table; or the document is not the one its digest
         names.
     """
-    if export_format == JSON:
-        return document
     content_digest = plan_digest(document)
     if document.get("plan_digest") != content_digest:
         raise UnexportablePlan(
@@ -82,7 +105,7 @@ def _check_devices(profile: str | None, runtime: str) -> None:
         )
 
 
-def _placement(document: PlanDocument) -> Placement:
+def _placement(document: CompactPlanDocument) -> Placement:
     return Placement(
         world_size=document["world_size"],
         ranks_per_host=document["ranks_per_host"],
@@ -90,20 +113,13 @@ def _placement(document: PlanDocument) -> Placement:
     )
 
 
-def _placed(table: TableDocument) -> TablePlacement:
-    listed = table["shards"]
+def _placed(table: CompactTableDocument) -> TablePlacement:
+    groups = table["shards"]
     return TablePlacement(
         name=table["name"],
         sharding_type=Scheme.from_label(table["sharding_type"]),
         compute_kernel=Kernel.from_label(table["compute_kernel"]),
-        shards=Shards.of_columns(
-            rank=[shard["rank"] for shard in listed],
-            row_offset=[shard["row_offset"] for shard in listed],
-            num_rows=[shard["num_rows"] for shard in listed],
-            column_offset=[shard["column_offset"] for shard in listed],
-            num_columns=[shard["num_columns"] for shard in listed],
-            tier=[Tier.from_label(shard["tier"]) for shard in listed],
-        ),
+        shards=grouped_shards(groups, [Tier.from_label(group["tier"]) for group in groups]),
         cache_load_factor=table.get("cache_load_factor"),
         cache_reserved_bytes=table.get("cache_reserved_bytes"),
         module_path=table.get("module_path") or "",

@@ -28,6 +28,7 @@ _MOST_PARTS = 6  # of a room, and least pieces in one
 _MOST_ROWS = 4  # that are added for one room at a time
 _MORE = 1 + 1e-9  # of numbers that fit, so that rounding makes no piece larger than it is
 _BELOW = 1 - 1e-10  # of a least piece, for the piece that it is made of to count whatever is rounded
+_MOST_SIZES = 2**20  # in memory at a time: 20,000 pieces in all rooms would take gigabytes
 _BROKEN = 1e-6  # parts of a rank by which a row is broken
 
 
@@ -73,7 +74,7 @@ def broken_rows(model: Relaxation, share: Floats, rooms: Floats, known: Sequence
         room = float(rooms[phase])
         seconds, copies = _pieces(model, share, phase)
         parts, least = _ways(seconds[seconds * _MOST_PARTS > room] * _BELOW)
-        excess = sizes(seconds, np.full(len(parts), room), parts, least) @ copies - _num_ranks(model)
+        excess = taken_in_rooms(seconds, copies, np.full(len(parts), room), parts, least) - _num_ranks(model)
         for worst in np.argsort(-excess, kind="stable")[:_MOST_ROWS].tolist():
             if excess[worst] > _BROKEN and (phase, room, int(parts[worst]), float(least[worst])) not in has:
                 found.append((phase, room, int(parts[worst]), float(least[worst])))
@@ -101,6 +102,16 @@ def sizes(seconds: Floats, rooms: Floats, parts: Ints, least: Floats) -> Floats:
     of_least = np.where(seconds * 2 > room * _MORE, 1 - np.minimum(further / fit, 1.0), 1 / fit) * (seconds >= t)
     found: Floats = np.where(parts[:, None] > 0, of_parts, of_least)
     return found
+
+
+def taken_in_rooms(seconds: Floats, copies: Floats, rooms: Floats, parts: Ints, least: Floats) -> Floats:
+    """Return the sizes of all copies of S pieces together in each of N rooms, (N,); some rooms at a time."""
+    taken = np.empty(len(rooms))
+    step = max(_MOST_SIZES // max(len(seconds), 1), 1)
+    for start in range(0, len(rooms), step):
+        some = slice(start, start + step)
+        taken[some] = sizes(seconds, rooms[some], parts[some], least[some]) @ copies
+    return taken
 
 
 def _ways(least: Floats) -> tuple[Ints, Floats]:
@@ -141,7 +152,7 @@ def _widest(model: Relaxation, share: Floats, phase: int, above: float, below: f
     parts = np.append(np.zeros(sums.size, dtype=np.int64), np.broadcast_to(times[:, None], cut.shape))
     some = (rooms > above) & (rooms < below * (1 - _ALIKE)) & ((parts > 0) | (rooms < least * (_MOST_PARTS + 1)))
     rooms, parts, least = rooms[some], parts[some], least[some]
-    crowded = sizes(seconds, rooms, parts, least) @ copies > _num_ranks(model) + _BROKEN
+    crowded = taken_in_rooms(seconds, copies, rooms, parts, least) > _num_ranks(model) + _BROKEN
     return float(np.max(rooms[crowded], initial=0.0))
 
 

@@ -1,6 +1,5 @@
 """Documents and models follow the definition of the plan document: every field, and nothing else."""
 
-import json
 from typing import Annotated, Any, NotRequired, TypedDict, is_typeddict
 
 import pytest
@@ -8,11 +7,13 @@ from pydantic import JsonValue, TypeAdapter, ValidationError, create_model
 
 from api.schemas.base import StrictModel
 from api.schemas.described import Defined, described_by, fields_of
+from api.schemas.plan import CompactPlanDocument as AcceptedCompactPlan
 from api.schemas.plan import PlanDocument as AcceptedPlan
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.output import plan_document
-from planner.output.exporters.generic import score_document, to_bytes, to_document
-from planner.output.plan_document import Example, PlanDocument, ScoreDocument
+from planner.output.exporters.generic import score_document
+from planner.output.plan_document import CompactPlanDocument, Example, PlanDocument, ScoreDocument
+from tests.support.planning.long_plans import compact, to_document
 from tests.support.planning.whole_plan import whole_plan
 
 FACTS = {"name": "model", "spec_digest": "sha256:" + "1" * 64, "hardware_profile": "test"}
@@ -23,8 +24,13 @@ def test_a_plan_with_every_part_is_as_the_definition_has_it() -> None:
     document = to_document(whole_plan(), **FACTS)
     assert TypeAdapter(Defined[PlanDocument]).validate_python(document, strict=True) == document
     assert None not in document.values()
-    assert json.loads(to_bytes(whole_plan(), **FACTS)[1]) == document
     assert AcceptedPlan.model_validate_json(canonical_bytes(document))
+
+
+def test_the_compact_form_with_every_part_is_as_the_definition_has_it() -> None:
+    document = compact(to_document(whole_plan(), **FACTS))
+    assert TypeAdapter(Defined[CompactPlanDocument]).validate_python(document, strict=True) == document
+    assert AcceptedCompactPlan.model_validate_json(canonical_bytes(document))
 
 
 def test_a_score_is_as_the_definition_has_it() -> None:

@@ -16,6 +16,7 @@ from api.services.plans.reports import evaluation_of, validation_of
 from api.specs.parse import parse_evaluation, parse_spec
 from api.specs.request import SolveRequest
 from cost_models.hardware.profile_fields import FIELDS
+from planner.domain.formats.compact_form import long_document
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.pipeline import plan as plan_pipeline
 from tests.support.service.specs import raw, tiny
@@ -195,6 +196,7 @@ def check_plan(spec: object, document: bytes) -> Any:
     assert evaluation.valid, evaluation.violations
     request = parse_spec(raw(spec))
     tables = {table.name: table for table in request.problem.tables}
+    plan = long_document(plan)
     for table in plan["tables"]:
         cells = tables[table["name"]].num_embeddings * tables[table["name"]].embedding_dim
         held = sum(shard["num_rows"] * shard["num_columns"] for shard in table["shards"])

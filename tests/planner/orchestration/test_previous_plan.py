@@ -14,7 +14,6 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.orchestration.previous_plan import allow_previous_piece_widths
 from planner.orchestration.solve_compatible_sets import BYTES_MOVED
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import Partitioner, SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
@@ -23,6 +22,7 @@ from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.verification.movement import transfer
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.long_plans import to_document
 from tests.support.planning.whole_tables import whole_table
 from tests.support.thorough import thorough
 

@@ -15,7 +15,6 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
 from planner.orchestration.relinearise import plan_by_relinearisation
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -24,6 +23,7 @@ from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, TORCHREC, make_cluster, make_problem, make_table
 from tests.support.planning.launching_model import SPREAD, LaunchingModel
+from tests.support.planning.long_plans import to_document
 from tests.support.thorough import thorough
 
 #: Counted work ends the searches: the clock is far away, however busy the machine.

@@ -13,13 +13,13 @@ from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import PIPELINES, PREFETCH_PIPELINE, Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.runtimes.torchrec.rules import ROW_SCHEMES
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.verification.evaluate_placement import bytes_by_tier
 from planner.verification.plan_from_placement import plan_of_placement
 from tests.support.planning.builders import SSD, make_cluster, make_problem, make_table
+from tests.support.planning.long_plans import to_document
 from tests.support.planning.random_placements import random_placement
 from tests.support.thorough import THOROUGH
 

@@ -19,7 +19,6 @@ from planner.options.enumerate import enumerate_families
 from planner.options.schemes.expand import expand
 from planner.options.schemes.geometry import Piece
 from planner.output.explain.explanation import explain
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.pricing.price_options import price, prune
 from planner.pricing.serving import REQUEST_RATE, overrun
@@ -32,6 +31,7 @@ from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Objective, Reason, Scope
 from planner.verification.evaluate_placement import score
 from tests.support.planning.builders import brute_force, make_table
+from tests.support.planning.long_plans import to_document
 from tests.support.planning.serving_problems import SERVING, cards, serving_problem
 from tests.support.planning.whole_tables import on_ranks
 

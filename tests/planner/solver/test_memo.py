@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from planner.solver.memo import memoized_on_problem
+from planner.solver.memo import forget_derived, memoized_on_problem
 
 
 @dataclass(frozen=True)
@@ -23,3 +23,7 @@ def test_derived_once_for_an_object_and_again_for_its_copy() -> None:
     assert calls == [3]
     assert doubled(replace(problem, size=4)) == 8
     assert problem == Problem(3)
+    forget_derived(problem)
+    assert doubled(problem) == 6
+    assert calls == [3, 4, 3]
+    assert vars(problem)["size"] == 3

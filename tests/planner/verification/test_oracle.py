@@ -12,10 +12,10 @@ from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_spec
 from api.specs.request import SolveRequest
 from planner.domain.plan.placement import Placement
-from planner.output.exporters.generic import to_document
 from planner.verification.plan_from_placement import plan_of_placement
 from tests.support.oracle.differences import differ, figures
 from tests.support.oracle.random_jobs import random_job
+from tests.support.planning.long_plans import to_document
 from tests.support.planning.random_placements import random_placement
 from tests.support.thorough import THOROUGH
 

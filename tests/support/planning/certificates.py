@@ -15,7 +15,6 @@ from planner.options.module_rules import ModuleRule
 from planner.output.certificate.certify import certify, sealed
 from planner.output.certificate.proof import Wanted, proofs_of
 from planner.output.certificate.statement import Axes, Names, choices_of, statement
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.evaluate import step_seconds_of
 from planner.solver.partitioners.base import SolveLimits
@@ -23,6 +22,7 @@ from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Assignment, Objective, SolverProblem
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
+from tests.support.planning.long_plans import to_document
 
 Document = dict[str, Any]
 

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from planner.options.runtimes.export import ExportFacts
-from planner.output.exporters.registry import exported
+from tests.support.planning.long_plans import exported
 
 
 class TestedExporter(Protocol):

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from api.client.torchrec import spec_from_model
 from api.specs.parse import parse_spec
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
+from tests.support.planning.long_plans import to_document
 from tests.support.torchrec.model import MAX_IDS_PER_BAG, TableSpec
 from tests.support.torchrec.ranks import Model
 

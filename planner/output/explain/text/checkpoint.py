@@ -3,10 +3,10 @@
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.explain.text.layout import columns, paragraph
-from planner.output.plan_document import CheckpointDocument, CheckpointSizeDocument, PlanDocument
+from planner.output.plan_document import CheckpointFactsDocument, CheckpointSizeDocument, CompactPlanDocument
 
 
-def checkpoint_lines(plan: PlanDocument) -> list[str]:
+def checkpoint_lines(plan: CompactPlanDocument) -> list[str]:
     """Return the lines about checkpoints, none where the spec says nothing of them."""
     checkpoint = plan.get("checkpoint")
     if not checkpoint:
@@ -34,13 +34,13 @@ def _row(name: str, size: CheckpointSizeDocument) -> tuple[str, ...]:
     )
 
 
-def _policy(checkpoint: CheckpointDocument) -> str:
+def _policy(checkpoint: CheckpointFactsDocument) -> str:
     if checkpoint["incremental"] is None:
         return "every checkpoint is full"
     return f"{checkpoint['policy']}: one in {counted(checkpoint['full_every'], 'checkpoint')} is full"
 
 
-def _cost(checkpoint: CheckpointDocument) -> str:
+def _cost(checkpoint: CheckpointFactsDocument) -> str:
     # So that the phase of that name and this figure, which is of hosts, are not taken for one another.
     priced = "a part of the objective, which counts every rank at an equal part of its host's rate"
     counts = priced if checkpoint["balanced"] else "no part of the objective"

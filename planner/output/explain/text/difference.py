@@ -5,22 +5,23 @@ from collections.abc import Sequence
 from cost_models.text.number_text import counted, number_ranges
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.explain.difference import Pair, PlanDifference, difference
+from planner.output.explain.shard_groups import ranks_with
 from planner.output.explain.text.layout import columns, paragraph, short_digest, shortened
 from planner.output.explain.text.storage import storage_of, with_storage
-from planner.output.plan_document import PlanDocument, TableDocument
+from planner.output.plan_document import CompactPlanDocument, CompactTableDocument
 
 MAX_TABLE_ROWS = 40
 LARGEST_CHANGE_SHOWN = 100.0  # beyond it, the factor
 
 
-def compare_plans(a: PlanDocument, b: PlanDocument) -> str:
+def compare_plans(a: CompactPlanDocument, b: CompactPlanDocument) -> str:
     """Return the differences of two plan documents, A and B, at most 80 columns wide."""
     found = difference(a, b)
     sections = (_heading(a, b, found), _numbers(found), _tables(a, b, found))
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
-def _heading(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:
+def _heading(a: CompactPlanDocument, b: CompactPlanDocument, found: PlanDifference) -> list[str]:
     lines = [
         f"{label}  {short_digest(plan['plan_digest'])}  {shortened(plan['name'], 30)},"
         f" {counted(plan['world_size'], 'rank')}"
@@ -61,12 +62,12 @@ def _change(pair: Pair) -> str:
     return f"{change:+.2%}" if change < LARGEST_CHANGE_SHOWN else f"x {pair.after / pair.before:.3g}"
 
 
-def _cut(table: TableDocument) -> str:
-    ranks = number_ranges([shard["rank"] for shard in table["shards"]])
+def _cut(table: CompactTableDocument) -> str:
+    ranks = number_ranges(ranks_with(table))
     return f"{table['sharding_type']} [{shortened(ranks, 9)}]"
 
 
-def _storages(before: TableDocument | None, after: TableDocument | None) -> list[str]:
+def _storages(before: CompactTableDocument | None, after: CompactTableDocument | None) -> list[str]:
     """Return how the rows are stored in A and in B: once if that is the same, nothing if both are plain."""
     texts = ["-" if table is None else storage_of(table) or "fused, fp32" for table in (before, after)]
     plain = all(table is None or not storage_of(table) for table in (before, after))
@@ -75,7 +76,7 @@ def _storages(before: TableDocument | None, after: TableDocument | None) -> list
     return texts[:1] if texts[0] == texts[1] else [f"A: {texts[0]}", f"B: {texts[1]}"]
 
 
-def _tables(a: PlanDocument, b: PlanDocument, found: PlanDifference) -> list[str]:
+def _tables(a: CompactPlanDocument, b: CompactPlanDocument, found: PlanDifference) -> list[str]:
     before = {table["name"]: table for table in a["tables"]}
     after = {table["name"]: table for table in b["tables"]}
     lines = [

@@ -2,12 +2,12 @@
 
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import GapPartsDocument, PlanDocument
+from planner.output.plan_document import CompactPlanDocument, GapPartsDocument
 
 _LEAST_PART = 0.01  # of the gap, that is worth a word
 
 
-def gap_lines(plan: PlanDocument) -> list[str]:
+def gap_lines(plan: CompactPlanDocument) -> list[str]:
     """Return what the gap consists of, and what a longer solve would do; none of a plan that is proven optimal."""
     parts = plan.get("gap_parts")
     if parts is None or plan["termination"]["reason"] == "OPTIMAL":

@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import PlanDocument
+from planner.output.plan_document import CompactPlanDocument
 
 #: What is less than this apart is the same to people.
 _SAME = 5e-5
 
 
-def explain_improvement(theirs: PlanDocument, ours: PlanDocument, *, is_legal: bool) -> str:
+def explain_improvement(theirs: CompactPlanDocument, ours: CompactPlanDocument, *, is_legal: bool) -> str:
     """Return how much better the second plan document is than the first, and how close to optimal each is.
 
     ``is_legal``: the first plan breaks no rule. The bound is that of the second plan, over all legal cuts.

@@ -3,10 +3,10 @@
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.explain.text.layout import paragraph, short_digest
-from planner.output.plan_document import MovementDocument, PlanDocument
+from planner.output.plan_document import CompactPlanDocument, MovementDocument
 
 
-def movement_lines(plan: PlanDocument) -> list[str]:
+def movement_lines(plan: CompactPlanDocument) -> list[str]:
     """Return the lines about the previous plan, none where there was none."""
     movement = plan.get("movement")
     if not movement:

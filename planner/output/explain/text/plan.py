@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cost_models.text.number_text import at_most_text, counted, number_ranges, number_text
 from planner.domain.formats.units import format_bytes, format_seconds
+from planner.output.explain.shard_groups import bytes_of, rank_loads, ranks_with, shards_in
 from planner.output.explain.text.checkpoint import checkpoint_lines
 from planner.output.explain.text.fullest_ranks import fullest_ranks
 from planner.output.explain.text.gap import gap_lines
@@ -24,7 +25,7 @@ from planner.output.explain.text.prediction import prediction_lines
 from planner.output.explain.text.starts import start_lines
 from planner.output.explain.text.storage import storage_of, with_storage
 from planner.output.explain.text.whole_step import whole_step_lines
-from planner.output.plan_document import PlanDocument, RankDocument, TableDocument
+from planner.output.plan_document import CompactPlanDocument, CompactTableDocument, RankDocument
 
 #: One character per phase in the bars.
 PHASE_GLYPHS = {
@@ -55,7 +56,7 @@ EVIDENCE_ORDER = ("measured", "given", "datasheet", "estimated", "default", "not
 COUNTABLE = ("default", "note")  # nouns; the others are adjectives of numbers
 
 
-def explain_plan(plan: PlanDocument) -> str:
+def explain_plan(plan: CompactPlanDocument) -> str:
     """Return a plan document as text, at most 80 columns wide."""
     sections = (
         _heading(plan),
@@ -77,7 +78,7 @@ def explain_plan(plan: PlanDocument) -> str:
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
-def _heading(plan: PlanDocument) -> list[str]:
+def _heading(plan: CompactPlanDocument) -> list[str]:
     hosts = plan["world_size"] // plan["ranks_per_host"]
     provenance = plan["provenance"]
     ranks = f"{counted(plan['world_size'], 'rank')}, {hosts} x {plan['ranks_per_host']}"
@@ -90,7 +91,7 @@ def _heading(plan: PlanDocument) -> list[str]:
     return [shortened(line, WIDTH) for line in lines]
 
 
-def _objective(plan: PlanDocument) -> list[str]:
+def _objective(plan: CompactPlanDocument) -> list[str]:
     objective, termination, provenance = plan["objective"], plan["termination"], plan["provenance"]
     lines = [
         "Objective",
@@ -115,7 +116,7 @@ def _objective(plan: PlanDocument) -> list[str]:
     return [*lines, *gap_lines(plan)]
 
 
-def _serving(plan: PlanDocument) -> list[str]:
+def _serving(plan: CompactPlanDocument) -> list[str]:
     serving = plan.get("serving")
     if serving is None:
         return []
@@ -138,7 +139,7 @@ def _gap(gap: float | None) -> str:
     return f"{gap:.2%}" if gap < LARGEST_GAP_SHOWN else f"over {LARGEST_GAP_SHOWN:.0%}"
 
 
-def _phases(plan: PlanDocument) -> list[str]:
+def _phases(plan: CompactPlanDocument) -> list[str]:
     rows = [("phase", "slowest", "seconds", "mean", "hidden", "evidence")]
     rows += [
         (
@@ -158,25 +159,26 @@ def _phases(plan: PlanDocument) -> list[str]:
     return [f"Phases ({waits})", *columns(rows, left=(0, 5))]
 
 
-def _rank_times(plan: PlanDocument) -> list[str]:
+def _rank_times(plan: CompactPlanDocument) -> list[str]:
+    ranks = rank_loads(plan)
     names = [phase["name"] for phase in plan["phases"] if phase.get("counted", True)]
     parts = {
         rank["rank"]: [(PHASE_GLYPHS.get(name, "?"), rank["seconds"].get(name, 0.0)) for name in names]
-        for rank in plan["ranks"]
+        for rank in ranks
     }
     total = {rank: sum(seconds for _, seconds in bar) for rank, bar in parts.items()}
     slowest = max(total.values(), default=0.0)
-    shown, hidden = _worth_showing(plan["ranks"], total)
+    shown, hidden = _worth_showing(ranks, total)
     lines = ["Seconds per rank"]
     lines += [
         _bar_line(rank, parts[rank], slowest, f"{format_seconds(total[rank]):>9}", MAX_TIME_BAR) for rank in shown
     ]
-    return lines + _left_out(hidden, total, format_seconds) + _uneven_lookups(plan)
+    return lines + _left_out(hidden, total, format_seconds) + _uneven_lookups(ranks)
 
 
-def _uneven_lookups(plan: PlanDocument) -> list[str]:
+def _uneven_lookups(ranks: Sequence[RankDocument]) -> list[str]:
     """Return who looks up most, where that is far from an even share."""
-    lookups = {rank["rank"]: rank.get("lookups") or 0.0 for rank in plan["ranks"]}
+    lookups = {rank["rank"]: rank.get("lookups") or 0.0 for rank in ranks}
     total, most = sum(lookups.values()), max(lookups, key=lambda rank: lookups[rank], default=0)
     if total <= 0 or lookups[most] * len(lookups) < UNEVEN_LOOKUPS * total:
         return []
@@ -201,14 +203,15 @@ def _left_out(hidden: Sequence[int], amount: Mapping[int, float], written: Calla
     return [f"{INDENT}... and {counted(len(hidden), 'more rank')}: {spread}"]
 
 
-def _rank_bytes(plan: PlanDocument) -> list[str]:
+def _rank_bytes(plan: CompactPlanDocument) -> list[str]:
     lines: list[str] = []
-    fullest = fullest_ranks([rank["bytes"] for rank in plan["ranks"]])
+    ranks = rank_loads(plan)
+    fullest = fullest_ranks([rank["bytes"] for rank in ranks])
     for tier in (one.tier for one in fullest):
-        used = {rank["rank"]: rank["bytes"].get(tier, 0.0) for rank in plan["ranks"]}
-        capacity = {rank["rank"]: rank["capacity_bytes"].get(tier, 0.0) for rank in plan["ranks"]}
+        used = {rank["rank"]: rank["bytes"].get(tier, 0.0) for rank in ranks}
+        capacity = {rank["rank"]: rank["capacity_bytes"].get(tier, 0.0) for rank in ranks}
         lines.append(f"Bytes per rank in {tier}, of what is left after reservations")
-        shown, hidden = _worth_showing(plan["ranks"], used)
+        shown, hidden = _worth_showing(ranks, used)
         for rank in shown:
             share = used[rank] / capacity[rank] if capacity[rank] else 0.0
             parts = [("█", used[rank]), ("·", capacity[rank] - used[rank])]
@@ -216,11 +219,11 @@ def _rank_bytes(plan: PlanDocument) -> list[str]:
             lines.append(_bar_line(rank, parts, capacity[rank], amounts, MAX_BYTES_BAR))
         lines += _left_out(hidden, used, format_bytes)
     for one in fullest:
-        lines += _ledger(plan["ranks"][one.position], one.tier)
+        lines += _ledger(ranks[one.position], one.tier)
     return lines
 
 
-def _tiers(plan: PlanDocument) -> list[str]:
+def _tiers(plan: CompactPlanDocument) -> list[str]:
     """Return how much of a step the tiers other than the accelerators' memory are busy."""
     rows = [("tier", "rank", "read", "written", "busy", "of it")]
     rows += [
@@ -260,12 +263,8 @@ def _worth_showing(ranks: Sequence[RankDocument], amount: Mapping[int, float]) -
     return sorted(by_amount[:MAX_RANK_ROWS]), by_amount[MAX_RANK_ROWS:]
 
 
-def _table_bytes(table: TableDocument) -> int:
-    return sum(shard["bytes"] for shard in table["shards"])
-
-
-def _schemes(plan: PlanDocument) -> list[str]:
-    groups: dict[tuple[str, str], list[TableDocument]] = {}
+def _schemes(plan: CompactPlanDocument) -> list[str]:
+    groups: dict[tuple[str, str], list[CompactTableDocument]] = {}
     for table in plan["tables"]:
         groups.setdefault((table["sharding_type"], table["compute_kernel"]), []).append(table)
     has_caches = any(table.get("cache_load_factor") for table in plan["tables"])
@@ -277,10 +276,10 @@ def _schemes(plan: PlanDocument) -> list[str]:
             kernel,
             *((_shares(tables),) if has_caches else ()),
             f"{len(tables):,}",
-            f"{sum(len(table['shards']) for table in tables):,}",
-            format_bytes(sum(_table_bytes(table) for table in tables)),
+            f"{sum(map(shards_in, tables)):,}",
+            format_bytes(sum(bytes_of(table) for table in tables)),
         )
-        for (scheme, kernel), tables in sorted(groups.items(), key=lambda item: -sum(map(_table_bytes, item[1])))
+        for (scheme, kernel), tables in sorted(groups.items(), key=lambda item: -sum(map(bytes_of, item[1])))
     ]
     num_tables = len(plan["tables"])
     title = "How the table is cut" if num_tables == 1 else f"How the {num_tables:,} tables are cut"
@@ -289,22 +288,22 @@ def _schemes(plan: PlanDocument) -> list[str]:
     return [title, *columns(rows, left=(0, 1)), *(wrapped(parts, label="weights:") if parts else [])]
 
 
-def _shares(tables: Sequence[TableDocument]) -> str:
+def _shares(tables: Sequence[CompactTableDocument]) -> str:
     """``"0.02-0.4"``: cached shares of tables, from the least to the most."""
     shares = sorted({share for table in tables if (share := table.get("cache_load_factor"))})
     return "" if not shares else f"{shares[0]:.3g}" if len(shares) == 1 else f"{shares[0]:.3g}-{shares[-1]:.3g}"
 
 
-def _largest_tables(plan: PlanDocument) -> list[str]:
-    largest = sorted(plan["tables"], key=lambda table: (-_table_bytes(table), table["name"]))[:MAX_TABLE_ROWS]
+def _largest_tables(plan: CompactPlanDocument) -> list[str]:
+    largest = sorted(plan["tables"], key=lambda table: (-bytes_of(table), table["name"]))[:MAX_TABLE_ROWS]
     rows = [("table", "scheme", "bytes", "shards", "ranks")]
     rows += [
         (
             shortened(table["name"], 24),
             table["sharding_type"],
-            format_bytes(_table_bytes(table)),
-            str(len(table["shards"])),
-            shortened(number_ranges([shard["rank"] for shard in table["shards"]]), 18),
+            format_bytes(bytes_of(table)),
+            str(shards_in(table)),
+            shortened(number_ranges(ranks_with(table)), 18),
         )
         for table in largest
     ]
@@ -314,7 +313,7 @@ def _largest_tables(plan: PlanDocument) -> list[str]:
     return [title, *with_storage(columns(rows, left=(0, 1, 4)), [[storage_of(table)] for table in largest])]
 
 
-def _assumptions(plan: PlanDocument) -> list[str]:
+def _assumptions(plan: CompactPlanDocument) -> list[str]:
     evidence = plan["provenance"]["evidence"]
     if not evidence:
         return []

@@ -3,12 +3,12 @@
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import ObjectiveDocument, PlanDocument, PredictionDocument, SurrogateDocument
+from planner.output.plan_document import CompactPlanDocument, ObjectiveDocument, PredictionDocument, SurrogateDocument
 
 _MOST_SHOWN = 4
 
 
-def prediction_lines(plan: PlanDocument) -> list[str]:
+def prediction_lines(plan: CompactPlanDocument) -> list[str]:
     """Return the lines about the prediction, none where the cost model says nothing of its errors."""
     prediction, surrogate = plan.get("prediction"), plan.get("surrogate")
     lines = [] if prediction is None else _prediction(prediction, plan["objective"])

@@ -2,10 +2,10 @@
 
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import INDENT, columns
-from planner.output.plan_document import PlanDocument
+from planner.output.plan_document import CompactPlanDocument
 
 
-def start_lines(plan: PlanDocument) -> list[str]:
+def start_lines(plan: CompactPlanDocument) -> list[str]:
     """Return the sharding types that have starts, and what these take; nothing where no starts are priced."""
     starts = plan.get("starts") or []
     if not starts:

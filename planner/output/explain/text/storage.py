@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from planner.domain.formats.compact_form import num_shards
 from planner.output.explain.text.layout import INDENT
-from planner.output.plan_document import TableDocument
+from planner.output.plan_document import CompactTableDocument
 
 _PLAIN_KERNEL, _PLAIN_TYPE = "fused", "fp32"
 
 
-def storage_of(table: TableDocument) -> str:
+def storage_of(table: CompactTableDocument) -> str:
     """Return kernel, cached or hot share and type of weights such as ``"fused_uvm_caching, 0.2 cached, fp16"``.
 
     Empty for fp32 weights under the kernel fused.
@@ -23,14 +24,14 @@ def storage_of(table: TableDocument) -> str:
     return ", ".join(parts)
 
 
-def _hot_rows(table: TableDocument) -> list[str]:
+def _hot_rows(table: CompactTableDocument) -> list[str]:
     """Return which share of the rows lies in a faster tier, of a table whose hot rows are apart from the others."""
-    first = {shard["tier"] for shard in table["shards"] if shard["row_offset"] == 0}
-    others = {shard["tier"] for shard in table["shards"]}
+    first = {group["tier"] for group in table["shards"] if group["row_offset"] == 0}
+    others = {group["tier"] for group in table["shards"]}
     if len(others) == 1 or len(first) != 1:
         return []
     (tier,) = first
-    cells = [(shard["tier"], shard["num_rows"] * shard["num_columns"]) for shard in table["shards"]]
+    cells = [(group["tier"], group["num_rows"] * group["num_columns"] * num_shards(group)) for group in table["shards"]]
     hot = sum(number for place, number in cells if place == tier)
     return [f"hottest {hot / sum(number for _, number in cells):.3g} in {tier}"]
 

@@ -2,10 +2,10 @@
 
 from planner.domain.formats.units import format_seconds
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import PlanDocument
+from planner.output.plan_document import CompactPlanDocument
 
 
-def whole_step_lines(plan: PlanDocument) -> list[str]:
+def whole_step_lines(plan: CompactPlanDocument) -> list[str]:
     """Return the lines about the whole step, none if the dense part is not timed."""
     step = plan.get("whole_step")
     if step is None:

@@ -203,7 +203,7 @@ def test_a_server_plans_a_batch_under_its_tag(
 
     def plan_of(_: object, solve: dict[str, dict[str, str]]) -> object:
         content = service.get(solve["result"]["plan_url"]).content
-        return type("Plan", (), {"document": json.loads(content), "content": content})
+        return type("Plan", (), {"document": json.loads(content), "received": content})
 
     monkeypatch.setattr(PlannerClient, "solve", solve)
     monkeypatch.setattr(PlannerClient, "plan_of", plan_of)

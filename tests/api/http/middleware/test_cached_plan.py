@@ -30,7 +30,7 @@ def digest(live: Live) -> str:
     """A plan that a channel points at, in memory as a whole and for rank 1."""
     digest = live.solve(TINY)["result"]["plan_digest"]
     assert live.put("/v1/channels/a/prod", {"plan_digest": digest}).status_code == 201
-    for query in ("", "?rank=0", "?rank=1"):
+    for query in ("", "?rank=0", "?rank=1", "?form=compact"):
         assert live.get(f"/v1/channels/a/prod/plan{query}").status_code == 200
     return str(digest)
 
@@ -60,9 +60,8 @@ def both(live: Live, method: str, url: str, **options: object) -> tuple[httpx.Re
 
 
 def addresses(digest: str) -> list[str]:
-    return [
-        f"{path}{query}" for path in (f"/v1/plans/{digest}", "/v1/channels/a/prod/plan") for query in ("", "?rank=1")
-    ]
+    paths, queries = (f"/v1/plans/{digest}", "/v1/channels/a/prod/plan"), ("", "?rank=1", "?form=compact")
+    return [f"{path}{query}" for path in paths for query in queries]
 
 
 def test_what_is_in_memory_is_answered_alike_and_without_the_routes(live: Live, digest: str) -> None:
@@ -81,7 +80,7 @@ def test_what_is_in_memory_is_answered_alike_and_without_the_routes(live: Live, 
                 alone = live.request(method, url, headers={"X-Request-Id": "same", **given})
             assert reported(alone) == reported(short)
             num_cases += 1
-    assert num_cases == 4 * 2 * len(HEADERS) * len(CONDITIONS)
+    assert num_cases == 6 * 2 * len(HEADERS) * len(CONDITIONS)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +93,10 @@ def test_what_is_in_memory_is_answered_alike_and_without_the_routes(live: Live, 
         ("GET", "/v1/plans/{digest}?rank="),
         ("GET", "/v1/plans/{digest}?rank=1&rank=0"),
         ("GET", "/v1/plans/{digest}?Rank=1"),
+        ("GET", "/v1/plans/{digest}?form=long"),
+        ("GET", "/v1/plans/{digest}?form="),
+        ("GET", "/v1/plans/{digest}?form=Compact"),
+        ("GET", "/v1/plans/{digest}?rank=1&form=compact"),
         ("GET", "/v1/plans/{digest}?"),
         ("GET", "/v1/plans/{digest}/"),
         ("GET", "/v1/plans/{digest}/plan"),

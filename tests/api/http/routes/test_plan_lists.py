@@ -5,7 +5,7 @@ import json
 import pytest
 
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.output.explain.difference import difference
+from tests.support.planning.long_plans import difference
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import tiny

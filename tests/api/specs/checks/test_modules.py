@@ -6,10 +6,9 @@ from api.specs.parse import parse_plan, parse_spec
 from api.specs.request import SolveRequest
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.errors import InvalidProblem, Issue
-from planner.output.exporters.generic import to_document
-from planner.output.exporters.registry import exported
 from planner.pipeline import plan as solved
 from planner.verification.verify import verify
+from tests.support.planning.long_plans import exported, to_document
 from tests.support.service.specs import raw, tiny
 
 

@@ -9,10 +9,10 @@ import pytest
 from api.services.plans.reports import evaluation_of
 from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_plan, parse_spec
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
+from tests.support.planning.long_plans import to_document
 from tests.support.service.specs import raw, tiny
 
 

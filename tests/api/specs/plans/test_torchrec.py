@@ -11,10 +11,10 @@ from api.services.plans.reports import certificate_of, evaluation_of, explain_gi
 from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_evaluation, parse_plan, parse_spec
 from planner.errors import InvalidProblem, UnsupportedRequest
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan as solved
 from planner.verification.plan_from_placement import plan_of_placement
 from tests.support.planning.exports import exporter
+from tests.support.planning.long_plans import to_document
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 from tests.support.service.specs import raw, tiny
@@ -175,7 +175,7 @@ def test_it_may_be_the_plan_to_move_away_from() -> None:
     request = parse_spec(raw(tiny(previous_plan=previous)))
     assert [table.name for table in request.previous.placement.tables] == ["a", "b"]
     inline = request.spec["previous_plan"]["plan"]
-    assert [table["shards"][0]["rank"] for table in inline["tables"]] == [0, 1]
+    assert [table["shards"][0]["ranks"] for table in inline["tables"]] == ["0", "1"]
     cached = theirs(a={**A, "compute_kernel": "fused_uvm_caching"})
     warned = parse_spec(raw(tiny(previous_plan={"plan": cached})))
     assert [one.pointer for one in warned.warnings if one.code == "load-factor-assumed"] == [

@@ -10,9 +10,9 @@ from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_evaluation, parse_spec
 from cost_models.vocabulary import Evidence
 from planner.domain.problem.checkpoint import Checkpoint
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.greedy import Greedy
+from tests.support.planning.long_plans import to_document
 from tests.support.service.specs import raw, tiny
 
 

@@ -9,10 +9,10 @@ from api.specs.parse import parse_spec
 from cost_models.vocabulary import Evidence
 from planner.domain.problem.dense import Dense
 from planner.errors import Issue
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
+from tests.support.planning.long_plans import to_document
 from tests.support.service.specs import raw, tiny
 
 RATES = {"fp16_flops_per_second": 1e14, "dense_efficiency": 0.5}

@@ -14,7 +14,6 @@ from planner.domain.problem.problem import Problem
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.output.certificate import check as check_certificate
 from planner.output.certificate.certify import certify
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
@@ -22,6 +21,7 @@ from planner.solver.partitioners.portfolio import Portfolio
 from tests.support.planning.builders import ROOFLINE, SCM, TORCHREC, make_cluster, make_problem, make_table
 from tests.support.planning.certificates import SPEC_DIGEST, Document, resealed
 from tests.support.planning.launching_model import LaunchingModel
+from tests.support.planning.long_plans import to_document
 from tests.support.thorough import thorough
 
 LIMITS = SolveLimits(time_limit_seconds=60.0, work_limit_seconds=0.2)

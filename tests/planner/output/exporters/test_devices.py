@@ -4,8 +4,8 @@ import pytest
 
 from planner.domain.formats.canonical_json import plan_digest
 from planner.options.runtimes.export import UnexportablePlan
-from planner.output.exporters.registry import exported
 from tests.support.planning import export_documents as made
+from tests.support.planning.long_plans import exported
 
 
 def plan_for(profile: str | None) -> dict[str, object]:

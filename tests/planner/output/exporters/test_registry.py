@@ -4,7 +4,7 @@ from cost_models.vocabulary import Scheme
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.table import TableConstraints
 from planner.options.runtimes.export import ExportFacts
-from planner.output.exporters.registry import FORMATS, exported, reads_facts
+from planner.output.exporters.registry import FORMATS, reads_facts
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -12,6 +12,7 @@ from tests.planner.options.runtimes.sparsecore.test_export import A
 from tests.planner.options.runtimes.sparsecore.test_export import document as row_wise_document
 from tests.planner.output.exporters.test_generic import document, small_plan
 from tests.support.planning.builders import ROOFLINE, make_problem, make_table
+from tests.support.planning.long_plans import exported
 
 
 def test_every_format_writes_a_plan() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from planner.output.certificate.check import part_of_rank
 from planner.pricing.price_options import restrict
+from planner.solver.bounds import packing
 from planner.solver.bounds.boxes import branch
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.bounds.choices import choices_of
@@ -103,3 +104,22 @@ def test_a_choice_takes_what_no_cut_of_it_goes_below() -> None:
             if priced.shape_columns[list(cut)].sum() == columns
         ]
         assert all(found[choice] <= size[list(cut)].sum() + 1e-12 for cut in cuts)
+
+
+def test_rooms_are_gone_through_in_parts_of_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    seconds, copies = np.sort(rng.random(50))[::-1], rng.random(50)
+    rooms, parts = rng.random(33) + 0.5, rng.integers(0, 4, 33)
+    least = np.where(parts > 0, 0.0, rng.random(33) / 4 + 0.01)
+    whole = packing.sizes(seconds, rooms, parts, least) @ copies
+    looked_at = []
+    sizes = packing.sizes
+
+    def counted(*arguments: np.ndarray) -> np.ndarray:
+        looked_at.append(len(arguments[1]))
+        return sizes(*arguments)
+
+    monkeypatch.setattr(packing, "sizes", counted)
+    monkeypatch.setattr(packing, "_MOST_SIZES", 200)
+    np.testing.assert_allclose(packing.taken_in_rooms(seconds, copies, rooms, parts, least), whole)
+    assert looked_at == [4] * 8 + [1]

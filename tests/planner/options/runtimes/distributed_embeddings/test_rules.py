@@ -14,7 +14,6 @@ from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.distributed_embeddings.rules import DistributedEmbeddings
 from planner.options.runtimes.export import UnexportablePlan
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -22,6 +21,7 @@ from planner.verification.verify import verify
 from tests.planner.options.runtimes.distributed_embeddings.test_export import assert_lookups_are_right
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.exports import exporter
+from tests.support.planning.long_plans import to_document
 
 export_plan = exporter("distributed_embeddings")
 

@@ -11,7 +11,6 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.hugectr.rules import HugeCTR
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -19,6 +18,7 @@ from planner.verification.verify import verify
 from tests.planner.options.runtimes.hugectr.test_export import assert_lookups_are_right
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.exports import exporter
+from tests.support.planning.long_plans import to_document
 
 export_plan = exporter("hugectr")
 

@@ -13,7 +13,6 @@ from planner.domain.problem.table import Table
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.export import ExportFacts
 from planner.options.runtimes.sparsecore.rules import SparseCore
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -21,6 +20,7 @@ from planner.verification.verify import verify
 from tests.planner.options.runtimes.sparsecore.test_export import assert_lookups_are_right
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.exports import exporter
+from tests.support.planning.long_plans import to_document
 
 export_plan = exporter("sparsecore")
 

@@ -15,7 +15,6 @@ from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.torcheasyrec.config import piece_columns
 from planner.options.runtimes.torcheasyrec.rules import TorchEasyRec
 from planner.options.runtimes.torchrec.rules import SCHEMES
-from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
@@ -23,6 +22,7 @@ from planner.verification.verify import verify
 from tests.planner.options.runtimes.torcheasyrec.test_export import assert_lands, assert_lookups_are_right, config_of
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.exports import exporter
+from tests.support.planning.long_plans import to_document
 from tests.support.runtimes.torcheasyrec_simulator import train
 
 export_plan = exporter("torcheasyrec")

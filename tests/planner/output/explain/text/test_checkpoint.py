@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from planner.output.explain.text.plan import explain_plan
 from tests.planner.output.explain.text.test_plan import section
+from tests.support.planning.long_plans import explain_plan
 from tests.support.planning.plan_documents import GIB, document
 
 FULL: dict[str, Any] = {

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from planner.output.explain.difference import difference
-from planner.output.explain.text.difference import MAX_TABLE_ROWS, compare_plans
+from planner.output.explain.text.difference import MAX_TABLE_ROWS
+from tests.support.planning.long_plans import compare_plans, difference
 from tests.support.planning.plan_documents import GIB, document, rank, shard, table
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from planner.output.explain.text.plan import explain_plan
+from tests.support.planning.long_plans import explain_plan
 from tests.support.planning.plan_documents import document
 
 PARTS = {

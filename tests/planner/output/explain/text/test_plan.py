@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from planner.output.explain.text.plan import MAX_RANK_ROWS, explain_plan
-from planner.output.explain.text.storage import storage_of
+from planner.output.explain.text.plan import MAX_RANK_ROWS
+from tests.support.planning.long_plans import explain_plan, storage_of
 from tests.support.planning.plan_documents import GIB, document, rank, shard, table
 
 

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from planner.output.explain.text.plan import explain_plan
-from planner.output.exporters.generic import to_document
 from tests.planner.orchestration.test_relinearise import solve, whole_tables
 from tests.support.planning.launching_model import LaunchingModel
+from tests.support.planning.long_plans import explain_plan, to_document
 
 
 def text_of(model: LaunchingModel) -> tuple[str, dict[str, Any]]:

@@ -4,11 +4,10 @@ from typing import Any
 
 from cost_models.analytic.roofline import RooflineModel
 from planner.domain.problem.dense import Dense
-from planner.output.explain.text.plan import explain_plan
-from planner.output.exporters.generic import to_document
 from planner.verification.plan_from_placement import plan_of_placement
 from tests.planner.verification.test_evaluate_placement import one_table_plan
 from tests.support.planning.builders import make_problem, make_table
+from tests.support.planning.long_plans import explain_plan, to_document
 
 
 def document_of(dense: Dense) -> Any:

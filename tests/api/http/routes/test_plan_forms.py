@@ -1,0 +1,152 @@
+"""The two forms of a plan over HTTP: the long one is the default, and expanded from the compact one."""
+
+import pytest
+
+from api.services.plans import forms
+from api.services.plans.forms import compact_bytes, gathered, long_bytes
+from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
+from planner.domain.formats.compaction import compact_document
+from tests.support.service.live import Live
+from tests.support.service.problems import assert_problem
+from tests.support.service.specs import TINY
+
+ENCODINGS = ("identity", "gzip", "zstd")
+
+
+@pytest.fixture(scope="module")
+def digest(live: Live) -> str:
+    digest = str(live.solve(TINY)["result"]["plan_digest"])
+    assert live.put("/v1/channels/forms/prod", {"plan_digest": digest}).status_code == 201
+    return digest
+
+
+@pytest.fixture(params=["/v1/plans/{}", "/v1/channels/forms/prod/plan"])
+def address(request: pytest.FixtureRequest, digest: str) -> str:
+    return str(request.param).format(digest)
+
+
+def test_both_forms_are_the_same_plan(live: Live, address: str, digest: str) -> None:
+    default, long, compact = (live.get(address + query) for query in ("", "?form=long", "?form=compact"))
+    assert default.content == long.content
+    assert default.headers["etag"] == long.headers["etag"] != compact.headers["etag"]
+    assert compact.json() == compact_document(long.json())
+    assert compact.content == canonical_bytes(compact.json())
+    assert long_bytes(compact.content) == long.content
+    assert plan_digest(compact.json()) == digest == compact.headers["x-plan-digest"]
+    again = live.get(f"{address}?form=compact", headers={"If-None-Match": compact.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert live.request("HEAD", f"{address}?form=compact").headers["etag"] == compact.headers["etag"]
+
+
+def test_the_compact_form_is_stored(live: Live, digest: str) -> None:
+    stored = live.app.state.services.store.plan(digest)
+    assert stored.canonical == live.get(f"/v1/plans/{digest}?form=compact").content
+
+
+def test_a_plan_that_was_stored_in_long_form_has_both_forms(live: Live, digest: str) -> None:
+    compact, long = (live.get(f"/v1/plans/{digest}?form={form}").content for form in ("compact", "long"))
+    assert compact_bytes(long) == compact_bytes(compact) == compact
+
+
+@pytest.mark.parametrize("query", ["form=compact&rank=0", "rank=0&form=compact", "form=short", "form="])
+def test_forms_that_there_are_not(live: Live, address: str, query: str) -> None:
+    assert_problem(live.get(f"{address}?{query}"), 400, "invalid-parameter")
+
+
+def test_a_slice_may_be_asked_for_in_long_form(live: Live, address: str) -> None:
+    assert live.get(f"{address}?rank=1&form=long").content == live.get(f"{address}?rank=1").content
+
+
+def test_a_large_long_form_is_written_while_it_is_sent(
+    live: Live, address: str, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = live.get(address)
+    live.app.state.services.plans._plans._plans.clear()  # noqa: SLF001 - of the ready ones
+    monkeypatch.setattr(forms, "MOST_READY_SHARDS", 0)
+    etags = set()
+    for encoding in ENCODINGS:
+        answer = live.get(address, headers={"Accept-Encoding": encoding})
+        assert answer.content == whole.content
+        assert answer.headers.get("content-encoding", "identity") == encoding
+        assert answer.headers["x-plan-digest"] == digest
+        assert answer.headers["cache-control"] == whole.headers["cache-control"]
+        assert "content-length" not in answer.headers
+        etags.add(answer.headers["etag"])
+        sent = {"Accept-Encoding": encoding, "If-None-Match": answer.headers["etag"]}
+        assert live.get(address, headers=sent).status_code == 304
+        head = live.request("HEAD", address, headers={"Accept-Encoding": encoding})
+        assert (head.headers["etag"], head.content) == (answer.headers["etag"], b"")
+    assert len({*etags, whole.headers["etag"]}) == len(ENCODINGS) + 1
+
+
+def test_an_export_as_json_is_the_long_form(live: Live, digest: str) -> None:
+    export = live.get(f"/v1/plans/{digest}/exports/json")
+    assert export.content == live.get(f"/v1/plans/{digest}").content
+
+
+def test_a_plan_in_compact_form_is_evaluated_like_the_long_one(live: Live, digest: str) -> None:
+    answers = []
+    for form in ("long", "compact"):
+        plan = live.get(f"/v1/plans/{digest}?form={form}").json()
+        answers.append(
+            [live.post(f"/v1/plans:{what}", {"spec": TINY, "plan": plan}) for what in ("evaluate", "certify")]
+        )
+    for long, compact in zip(*answers, strict=True):
+        assert long.status_code == compact.status_code == 200
+        assert compact.json() == long.json()
+    assert answers[1][0].json()["valid"] is True
+
+
+def test_a_compact_plan_may_be_the_one_to_move_away_from(live: Live, digest: str) -> None:
+    solves = []
+    for form in ("long", "compact"):
+        plan = live.get(f"/v1/plans/{digest}?form={form}").json()
+        solves.append(live.solve({**TINY, "previous_plan": {"plan": plan}}))
+    assert solves[0]["id"] == solves[1]["id"]  # one normal form, and so one solve
+    assert solves[0]["result"]["movement"]["previous_plan_digest"] == digest
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer", "message"),
+    [
+        ({"ranks": "5-2"}, "/plan/tables/0/shards/0/ranks", "ends before it begins"),
+        ({"ranks": "zero"}, "/plan/tables/0/shards/0/ranks", "characters that are not taken here"),
+        ({"ranks": "0-4096"}, "/plan/tables/0/shards/0/ranks", "ranks are below 4,096"),
+        ({"ranks": ",".join(["0-4095"] * 3)}, "/plan/tables/0/shards/0/ranks", "at most 8,192 shards"),
+        ({"cut": "diagonal"}, "/plan/tables/0/shards/0/cut", "not one of the values"),
+        ({"rank": 3}, "/plan/tables/0/shards/0/rank", "unknown field"),
+    ],
+)
+def test_what_is_wrong_with_a_group_has_its_place(
+    live: Live, digest: str, change: dict[str, object], pointer: str, message: str
+) -> None:
+    plan = live.get(f"/v1/plans/{digest}?form=compact").json()
+    plan["tables"][0]["shards"][0].update(change)
+    problem = assert_problem(live.post("/v1/plans:evaluate", {"spec": TINY, "plan": plan}), 422, "invalid-problem")
+    (issue,) = problem["errors"]
+    assert issue["pointer"] == pointer
+    assert message in issue["message"]
+
+
+def test_groups_do_not_hide_more_shards_than_a_table_or_a_plan_may_have(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}?form=compact").json()
+    group = {**plan["tables"][0]["shards"][0], "ranks": "0-4095"}
+    table = {**plan["tables"][0], "shards": [group] * 3}
+    cases = (
+        ([table], "/plan/tables/0", "at most 8,192 shards"),
+        ([{**table, "shards": [group]}] * 4097, "/plan", "at most 16,777,216 shards"),
+        ([{**table, "shards": [group]}] * 513, "", "at most 2,097,152 shards are judged over HTTP"),
+    )
+    for tables, pointer, message in cases:
+        body = {"spec": TINY, "plan": {**plan, "tables": tables}}
+        problem = assert_problem(live.post("/v1/plans:evaluate", body), 422, "invalid-problem")
+        (issue,) = problem["errors"]
+        assert issue["pointer"] == pointer
+        assert message in issue["message"]
+
+
+def test_parts_are_gathered_to_megabytes() -> None:
+    parts = [bytes(300_000)] * 9
+    sizes = [len(part) for part in gathered(iter(parts))]
+    assert sizes == [1_200_000, 1_200_000, 300_000]
+    assert list(gathered(iter([]))) == [b""]

@@ -69,9 +69,15 @@ def test_a_service_that_knows_no_forms_is_asked_once() -> None:
 
 
 def test_other_refusals_are_those_of_the_service() -> None:
-    client = client_of(lambda _: httpx.Response(400, json={"errors": [{"code": "other", "pointer": "/query/form"}]}))
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.query)
+        return httpx.Response(400, json={"errors": [{"code": "other", "pointer": "/query/form"}]})
+
     with pytest.raises(ProblemError):
-        client.get_plan(DIGEST)
+        client_of(answer).get_plan(DIGEST)
+    assert asked == [b"form=compact"]
 
 
 def test_a_file_has_the_form_that_is_asked_for(tmp_path: Path) -> None:

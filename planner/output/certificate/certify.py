@@ -1,5 +1,6 @@
 """Make the certificate of a plan: what it states, the proof, and what the checker makes of both."""
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -97,7 +98,8 @@ def sealed(body: Document, proofs: Iterable[Document], plan_objective: Mapping[s
     """Return a certificate that claims what the checker works out of the best of the proofs, with its digest."""
     checked = Checked(body["problem"])
     seconds = checked.objective_of(body["plan"])
-    found = [(Checked(body["problem"]).bound(proof, seconds), proof) for proof in proofs]
+    # A bound changes the problem that it is worked out of.
+    found = [(copy.copy(checked).bound(proof, seconds), proof) for proof in proofs]
     proven, proof = max(found, key=lambda one: one[0])
     bound = min(proven * _BELOW, seconds)
     claim = {

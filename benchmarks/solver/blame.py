@@ -4,8 +4,8 @@
         [--fill 0.5] [--seed 0] [--work 8] [--prove 60]
 
 Meta-like tables under the roofline model, with as few tables per rank as the large instances whose gap is
-wide. local_search plans, the chain of bounds bounds, and CP-SAT proves the best plan of the listed cuts. The gap of the
-plan to that optimum is the plan's part, the rest is the bound's. Where CP-SAT proves nothing, the line says so.
+wide. A solve with local_search plans and bounds, and CP-SAT proves the best plan of the listed cuts. The gap of the
+plan to that optimum is the plan's part, the rest is the bound's. If CP-SAT proves nothing, the line says so.
 """
 
 import argparse
@@ -15,18 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from api.specs.parse import parse_spec
+from api.specs.request import SolveRequest
 from benchmarks.inputs.instances import meta_family
-from planner.options.enumerate import enumerate_families
-from planner.pricing.price_options import price, prune
-from planner.solver.bounds.chain import lower_bound
+from planner.orchestration.placement.listed_plan import find_plan
+from planner.pipeline import plan
 from planner.solver.evaluate import objective_of
 from planner.solver.partitioners.base import SearchOptions, SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.kernels.warm_up import warm
 from planner.solver.partitioners.local_search.local_search import LocalSearch
-from planner.solver.problem import Reason, SolverProblem
-
-_MOST_BOXES = 200
+from planner.solver.problem import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,32 +47,30 @@ class Blame:
         return self.plan_seconds / self.best_seconds - 1
 
 
-def priced_problem(*, num_tables: int, num_ranks: int, fill: float, seed: int, objective: str) -> SolverProblem:
-    """Return a made-up problem as priced options."""
+def made_up(*, num_tables: int, num_ranks: int, fill: float, seed: int, objective: str) -> SolveRequest:
+    """Return a made-up problem."""
     spec = meta_family(num_tables=num_tables, num_ranks=num_ranks, fill=fill, seed=seed, objective=objective)
-    request = parse_spec(json.dumps(spec).encode())
-    return prune(price(request.problem, enumerate_families(request.problem), request.cost_model))
+    return parse_spec(json.dumps(spec).encode())
 
 
-def blame(priced: SolverProblem, *, work_seconds: float, prove_seconds: float) -> Blame | None:
-    """Plan, bound and prove; ``None`` where no plan was found."""
-    bound = lower_bound(priced, max_boxes=_MOST_BOXES)
+def blame(request: SolveRequest, *, work_seconds: float, prove_seconds: float) -> Blame | None:
+    """Plan and bound as a solve does, and prove; ``None`` where no plan was found."""
     limits = SolveLimits(time_limit_seconds=600.0, work_limit_seconds=work_seconds, relative_gap=0.0)
-    plan = (
-        LocalSearch()
-        .solve(priced, limits, SearchOptions(lower_bound_seconds=bound.seconds, hint=bound.hint))
-        .assignment
-    )
-    if plan is None:
+    problem, cost_model = request.problem, request.cost_model
+    found = plan(problem, cost_model=cost_model, partitioner=LocalSearch(), limits=limits)
+    if found.plan is None:
         return None
+    listed = find_plan(problem, found.plan.placement, cost_model)
     proof = CpSat().solve(
-        priced, SolveLimits(time_limit_seconds=prove_seconds, relative_gap=0.0), SearchOptions(start=plan)
+        listed.priced,
+        SolveLimits(time_limit_seconds=prove_seconds, relative_gap=0.0),
+        SearchOptions(start=listed.assignment),
     )
-    best = plan if proof.assignment is None else proof.assignment
+    best = listed.assignment if proof.assignment is None else proof.assignment
     return Blame(
-        bound_seconds=bound.seconds,
-        plan_seconds=objective_of(priced, plan),
-        best_seconds=objective_of(priced, best),
+        bound_seconds=found.lower_bound_seconds,
+        plan_seconds=objective_of(listed.priced, listed.assignment),
+        best_seconds=objective_of(listed.priced, best),
         is_proven=proof.reason is Reason.OPTIMAL,
     )
 
@@ -96,10 +92,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{'objective':14}{'tables':>7}{'ranks':>6}{'plan ms':>10}  {'of bound':>9}{'of plan':>9}")
     for objective in given.objective:
         for num_tables, num_ranks in zip(given.tables, given.ranks, strict=True):
-            priced = priced_problem(
+            request = made_up(
                 num_tables=num_tables, num_ranks=num_ranks, fill=given.fill, seed=given.seed, objective=objective
             )
-            found = blame(priced, work_seconds=given.work, prove_seconds=given.prove)
+            found = blame(request, work_seconds=given.work, prove_seconds=given.prove)
             head = f"{objective:14}{num_tables:7}{num_ranks:6}"
             if found is None:
                 print(f"{head}  no plan")

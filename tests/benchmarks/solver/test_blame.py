@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.solver.blame import Blame, blame, main, priced_problem
+from benchmarks.solver.blame import Blame, blame, made_up, main
 
 
 def test_parts_of_a_gap() -> None:
@@ -13,12 +13,13 @@ def test_parts_of_a_gap() -> None:
 
 def test_a_proven_problem() -> None:
     """Three tables on two ranks: the optimum lies between bound and plan, unless a cut that is not listed is better."""
-    priced = priced_problem(num_tables=3, num_ranks=2, fill=0.3, seed=0, objective="step_time")
-    found = blame(priced, work_seconds=0.3, prove_seconds=60.0)
+    request = made_up(num_tables=3, num_ranks=2, fill=0.3, seed=0, objective="step_time")
+    found = blame(request, work_seconds=0.3, prove_seconds=60.0)
     assert found is not None
     assert found.is_proven
     assert found.of_bound >= -1e-9
     assert abs(found.of_plan) < 0.05
+    assert found.of_bound < 0.1, "a bound of loads alone, without what the plan starts, is far lower"
 
 
 def test_what_cannot_be_proven_or_planned_is_stated(capsys: pytest.CaptureFixture[str]) -> None:

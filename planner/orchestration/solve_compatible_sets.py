@@ -241,7 +241,7 @@ def _conclude(
         )
     best = min(solved, key=lambda family_set: family_set.seconds)
     assert best.outcome.assignment is not None
-    for one in (*family_sets, *searched):  # no search follows
+    for one in (*family_sets, *searched):  # no search follows, so that tables derived for searches only take memory
         forget_derived(one.priced)
     assignment = with_nearer_rows(context, best.priced, best.outcome.assignment)
     finished = finish(context, best.priced, replace(best.outcome, assignment=assignment), bound)

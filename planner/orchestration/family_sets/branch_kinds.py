@@ -19,11 +19,11 @@ from planner.solver.bounds.boxes import never
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.problem import SolverProblem
 
-_PART_OF_BOXES = 0.3  # that bounds spend on sets of a tree
-_BOXES_OF_A_SET = 2  # that a set costs with what is left out of it
-_FEWEST_BOXES = 4  # that are worth the relaxation of a set
-_MORE_BOXES = 4  # times as many, each time that a set has the least bound
-_BELOW_KNOWN = 1 - 1e-8  # of a known plan: a bound up to it is no better than that plan
+_PART_OF_BOXES = 0.3  # part of all boxes that goes to splitting a tree
+_BOXES_OF_A_SET = 2  # boxes that one relaxation of a set counts as
+_FEWEST_BOXES = 4  # fewest that a set is given
+_MORE_BOXES = 4  # factor of boxes each time that a set has the least bound
+_BELOW_KNOWN = 1 - 1e-8  # factor of a known plan: a bound above the product leaves no better plan
 
 
 def branch_kinds(
@@ -49,20 +49,21 @@ def bound_of_kinds(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedSets:
-    """All sets of kinds, and those that were looked at, by their numbers."""
+    """All sets of kinds, and those that were relaxed, by their numbers."""
 
     sets: PricedSets
     whole: KindSet  # of all plans
-    found: dict[int, KindSet]
-    boxes: dict[int, int]  # that the bounds of these stand on, at most
+    relaxed: dict[int, KindSet]
+    boxes: dict[int, int]  # most boxes of the bound of each relaxed set
 
 
 def rank_sets(
     priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
 ) -> RankedSets | None:
-    """Look at the set with the least seconds: its relaxation first, whose prices raise all others, and then its boxes.
+    """Relax the set with the least bound again and again, until its bound is final or no better than a known plan.
 
-    ``None`` where a table has no family.
+    The first time its prices raise the bounds of all sets, later it gets more boxes. ``None`` where a table has no
+    family.
     """
     whole = whole_set(priced)
     if whole is None:
@@ -70,52 +71,59 @@ def rank_sets(
     whole.bound = lower_bound(whole.priced, known_seconds=known_seconds)
     sets = PricedSets(priced)
     sets.raise_by(whole.bound.prices)
-    found: dict[int, KindSet] = {}
+    relaxed: dict[int, KindSet] = {}
     boxes: dict[int, int] = {}
-    left, known = max_boxes - _BOXES_OF_A_SET, known_seconds * _BELOW_KNOWN
-    while left >= _FEWEST_BOXES and not (deadline is not None and deadline.is_over()):
-        number = int(np.argmin(sets.least_seconds))
-        if sets.least_seconds[number] >= known:
+    boxes_left, enough_seconds = max_boxes - _BOXES_OF_A_SET, known_seconds * _BELOW_KNOWN
+    while boxes_left >= _FEWEST_BOXES and not (deadline is not None and deadline.is_over()):
+        number = int(np.argmin(sets.bound_seconds))
+        if sets.bound_seconds[number] >= enough_seconds:
             break
-        if number in found:
-            one, boxes[number] = found[number], min(max(_MORE_BOXES * boxes[number], _FEWEST_BOXES), left)
-            left -= boxes[number]
-            is_over = never if deadline is None else deadline.is_over
-            bound = lower_bound(one.priced, max_boxes=boxes[number], known_seconds=known_seconds, is_over=is_over)
+        if number in relaxed:
+            boxes[number] = min(max(_MORE_BOXES * boxes[number], _FEWEST_BOXES), boxes_left)
+            boxes_left -= boxes[number]
         else:
-            left -= _BOXES_OF_A_SET
-            some = set_of_just(priced, sets.kinds[number])
-            if some is None:
-                sets.least_seconds[number] = np.inf
-                continue
-            one, found[number], boxes[number] = some, some, 1
-            bound = lower_bound(one.priced, known_seconds=known_seconds)
+            just = set_of_just(priced, sets.kinds[number])
+            assert just is not None, "every listed set serves all tables"
+            relaxed[number], boxes[number] = just, 1
+            boxes_left -= _BOXES_OF_A_SET
+        bound = lower_bound(
+            relaxed[number].priced,
+            max_boxes=boxes[number],
+            known_seconds=known_seconds,
+            is_over=never if deadline is None else deadline.is_over,
+        )
+        if boxes[number] == 1:
             sets.raise_by(bound.prices)
-        sets.least_seconds[number] = max(sets.least_seconds[number], bound.seconds)
-        one.bound = bound
-        if bound.is_final:
-            known = min(known, float(sets.least_seconds[number]))  # all sets together prove no more than this
-    return RankedSets(sets=sets, whole=whole, found=found, boxes=boxes)
+        relaxed[number].bound = bound
+        if all(prices is None for prices in bound.prices):  # it has no plan
+            sets.bound_seconds[number] = np.inf
+            continue
+        sets.bound_seconds[number] = max(sets.bound_seconds[number], bound.seconds)
+        if bound.is_final:  # all sets together prove no more than this
+            enough_seconds = min(enough_seconds, float(sets.bound_seconds[number]))
+    return RankedSets(sets=sets, whole=whole, relaxed=relaxed, boxes=boxes)
 
 
 def _branch_all(priced: SolverProblem, max_boxes: int, known_seconds: float, deadline: Deadline) -> list[KindSet]:
-    """Return the sets of kinds that were looked at, and one of all other plans."""
+    """Return the sets of kinds that were relaxed, and one of all other plans."""
     ranked = rank_sets(priced, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
     if ranked is None:
         return []
-    sets, rest, found = ranked.sets, ranked.whole, ranked.found
-    least = np.maximum(sets.least_seconds, rest.bound.seconds)
-    for number, one in found.items():
-        relaxed = rest.bound.relaxed_seconds
-        one.bound = replace(one.bound, seconds=float(least[number]), relaxed_seconds=relaxed)
-    others = np.isfinite(least) & ~np.isin(np.arange(len(least)), list(found))
+    sets, rest = ranked.sets, ranked.whole
+    bound_seconds = np.maximum(sets.bound_seconds, rest.bound.seconds)
+    no_better_seconds = known_seconds if np.isfinite(known_seconds) else rest.bound.seconds  # of sets without a plan
+    bound_seconds[np.isinf(bound_seconds)] = no_better_seconds
+    for number, one in ranked.relaxed.items():
+        relaxed_seconds = rest.bound.relaxed_seconds
+        one.bound = replace(one.bound, seconds=float(bound_seconds[number]), relaxed_seconds=relaxed_seconds)
+    others = ~np.isin(np.arange(len(bound_seconds)), list(ranked.relaxed))
     if not np.any(others):
-        return list(found.values())
-    best = int(np.argmin(np.where(others, least, np.inf)))
-    rest.bound = replace(rest.bound, seconds=float(least[best]))
+        return list(ranked.relaxed.values())
+    best = int(np.argmin(np.where(others, bound_seconds, np.inf)))
+    rest.bound = replace(rest.bound, seconds=float(bound_seconds[best]))
     rest.promising = sets.kinds[best]
-    rest.elsewhere = frozenset(sets.kinds[number].tobytes() for number in found)
-    return [rest, *found.values()]
+    rest.elsewhere = frozenset(sets.kinds[number].tobytes() for number in ranked.relaxed)
+    return [rest, *ranked.relaxed.values()]
 
 
 def _branch_tree(priced: SolverProblem, max_boxes: int, known_seconds: float, deadline: Deadline) -> list[KindSet]:

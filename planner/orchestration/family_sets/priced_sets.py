@@ -22,7 +22,7 @@ MOST_KINDS = 10
 
 
 class PricedSets:
-    """The least seconds of every set of the kinds of a problem; N sets."""
+    """A bound on the plans of every set of the kinds of a problem; N sets."""
 
     def __init__(self, priced: SolverProblem) -> None:
         self._priced = priced
@@ -35,20 +35,21 @@ class PricedSets:
         self.kinds: Bools = every[
             serves_all & np.all(every[:, pinned], axis=1) & ~np.any(every & ~has.any(axis=0), axis=1)
         ]
-        self.least_seconds: Floats = np.zeros(len(self.kinds))  # (N,)
+        self.bound_seconds: Floats = np.zeros(len(self.kinds))  # (N,)
         self._known: list[list[_Priced]] = [[] for _ in relaxations(priced)]
 
     def raise_by(self, prices: Sequence[Prices | None]) -> None:
-        """Raise the least seconds of all sets by the prices of some set's relaxations, in their order."""
+        """Raise the bounds of all sets by the prices of some set's relaxations, in their order."""
         for model, some, known in zip(relaxations(self._priced), prices, self._known, strict=True):
             if some is not None:
                 known.append(self._cheapest(model, some))
-                self.least_seconds = np.maximum(self.least_seconds, self._value(known[-1], self.kinds, self.kinds))
+                self.bound_seconds = np.maximum(self.bound_seconds, self._value(known[-1], self.kinds, self.kinds))
 
     def best_prices(self, allowed: Bools, required: Bools, way: int) -> tuple[float, Prices]:
-        """Return the prices that prove most of plans that use all required kinds, and others only that are allowed.
+        """Return the highest bound on plans that use all ``required`` kinds and none outside ``allowed``, both (K,).
 
-        Those of one relaxation, the ``way``-th, with the seconds that they prove; (K,) both.
+        In seconds, with the prices that prove it; ``way`` is the number of the relaxation, of which prices must be
+        known.
         """
         values = [self._value(known, allowed[None], required[None])[0] for known in self._known[way]]
         best = int(np.argmax(values))
@@ -76,7 +77,10 @@ class PricedSets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Priced:
-    """Prices, and what the cheapest choice of each kind costs a table at these, (K, T); infinite where it has none."""
+    """Prices, and what the cheapest choice of each kind costs each table at these.
+
+    ``costs`` are seconds, (K, T), infinite if a table has no choice of a kind.
+    """
 
     model: Relaxation
     prices: Prices

@@ -152,7 +152,7 @@ class _Sets(_Kinds):
     def __init__(self, some: SolverProblem, wanted: Wanted, ranked: RankedSets, nodes: list[JsonNode]) -> None:
         super().__init__(some, wanted, nodes)
         self._ranked = ranked
-        self._enough_seconds = min(float(np.min(ranked.sets.least_seconds)), wanted.known_seconds) * _BELOW
+        self._enough_seconds = min(float(np.min(ranked.sets.bound_seconds)), wanted.known_seconds) * _BELOW
 
     def grow(self, allowed: Bools, required: Bools) -> int | None:
         """Add the plans that use all required kinds, and others only that are allowed."""
@@ -163,11 +163,11 @@ class _Sets(_Kinds):
             return self._leaf({"prices": _prices(prices, (), self._wanted.axes)})
         if not len(of_node):
             return self._unplanned(allowed)
-        if len(of_node) == 1 and (number := int(of_node[0])) in self._ranked.found:
+        if len(of_node) == 1 and (number := int(of_node[0])) in self._ranked.relaxed:
             missing = np.flatnonzero(kinds[number] & ~required)
             if len(missing):
                 return self._halves(int(missing[0]), allowed, required)
-            return self._boxes_of(self._ranked.found[number].priced, self._ranked.boxes[number])
+            return self._boxes_of(self._ranked.relaxed[number].priced, self._ranked.boxes[number])
         is_open = allowed & ~required
         if not np.any(is_open):
             return self._leaf({"prices": _prices(prices, (), self._wanted.axes)})

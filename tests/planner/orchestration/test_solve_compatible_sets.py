@@ -123,3 +123,12 @@ def test_a_set_whose_bound_is_far_above_the_least_one_is_not_searched() -> None:
     searching, seen = search(solve)
     searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_cut_by_clock=False))
     assert len(seen.limits) == 3, "the two that are close, and the better one of them again"
+
+
+def test_a_set_without_a_bound_is_searched() -> None:
+    """Where all of a step may be hidden, nothing is known of any plan."""
+    solve = begun()
+    leaves = [leaf_of(one) for one in alike(solve, 0.0)]
+    searching, seen = search(solve)
+    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_cut_by_clock=False))
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0])

@@ -59,16 +59,18 @@ class ProposalRates(NamedTuple):
 def move_shares(rates: ProposalRates) -> Floats:
     """Return the part of all proposals that is of each move, shape (moves,), by the number of the move."""
     shares, left = np.zeros(len(Move)), 1.0
-    for move, rate in (
-        (Move.REDISTRIBUTE_TWO, rates.pair),
-        (Move.REDISTRIBUTE_THREE, rates.three_rank),
-        (Move.CUT_AND_REDISTRIBUTE, rates.after_cuts),
-        (Move.EJECT_PIECE, rates.ejection),
-        (Move.SEND_HOME, rates.homing),
-        (Move.REPLACE_ITEM, rates.replacement),
-    ):
-        shares[move] = left * rate
-        left -= shares[move]
+    rate_of = {
+        Move.REDISTRIBUTE_TWO: rates.pair,
+        Move.REDISTRIBUTE_THREE: rates.three_rank,
+        Move.CUT_AND_REDISTRIBUTE: rates.after_cuts,
+        Move.EJECT_PIECE: rates.ejection,
+        Move.SEND_HOME: rates.homing,
+        Move.REPLACE_ITEM: rates.replacement,
+    }
+    for move in reversed(MOVES):  # each takes its part of what the rows below leave
+        if move in rate_of:
+            shares[move] = left * rate_of[move]
+            left -= shares[move]
     weights = np.zeros(len(Move))
     for move, facts in MOVES.items():
         weights[move] = facts.weight_with_cuts if rates.cuts else facts.weight_without_cuts

@@ -83,7 +83,7 @@ class CompactPlanDocument(_PlanFacts):
     """A sharding plan in compact form: equal shards and equal loads of ranks stand there once."""
 
     form: Literal["compact"]
-    tables: Annotated[list[CompactTableDocument], Field(min_length=1, max_length=MAX_TABLES)]
+    tables: Annotated[list[CompactTableDocument], Field(min_length=1, max_length=MAX_TABLES, fail_fast=True)]
 
     @property
     def num_shards(self) -> int:

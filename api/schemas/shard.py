@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from api.schemas.base import StrictModel
 from api.schemas.described import described_by
-from planner.domain.formats.compact_form import RANKS_PATTERN, num_shards, ranks_of
+from planner.domain.formats.compact_form import RANKS_PATTERN, num_shards, rank_ranges
 from planner.domain.problem.cluster import MAX_RANKS
 from planner.output import plan_document
 
@@ -43,12 +43,15 @@ class ShardDocument(Rectangle):
 
 
 def _checked_ranks(text: str) -> str:
-    """Refuse ranks that no cluster has, and texts that stand for more shards than a table has."""
+    """Refuse ranks that no cluster has, and texts that stand for more shards than a table has.
+
+    Ends of ranges alone are read: a few characters stand for a million ranks.
+    """
     try:
-        ranks = ranks_of(text)
+        ranges = rank_ranges(text)
     except ValueError as error:
         raise PydanticCustomError("ranks", "{reason}", {"reason": str(error)}) from None
-    if max(ranks) >= MAX_RANKS or len(ranks) > MAX_SHARDS_OF_TABLE:
+    if max(one[-1] for one in ranges) >= MAX_RANKS or sum(map(len, ranges)) > MAX_SHARDS_OF_TABLE:
         reason = f"ranks are below {MAX_RANKS:,}, and a table has at most {MAX_SHARDS_OF_TABLE:,} shards"
         raise PydanticCustomError("ranks", "{reason}", {"reason": reason})
     return text

@@ -1,4 +1,4 @@
-"""The compact form of a plan document, which says once what holds for many shards and many ranks.
+"""The compact form of a plan document: equal shards and equal loads of ranks are written once.
 
 The long form lists every shard of every rank: a copy of a table on 1,024 ranks is 1,024 objects. In the compact form
 
@@ -53,6 +53,19 @@ def ranks_text(ranks: Sequence[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
+def rank_ranges(text: str) -> list[range]:
+    """Return the ranges of ranks that a group lists, of which none is empty; raises like :func:`ranks_of`."""
+    if not re.fullmatch(RANKS_PATTERN, text):
+        raise ValueError("ranks are listed like 0-1023 or 17,903,4-7")
+    ends = [(int(first), int(last or first)) for first, _, last in (one.partition("-") for one in text.split(","))]
+    found = [range(first, last + 1) for first, last in ends]
+    if not all(found):
+        raise ValueError("a range of ranks ends before it begins")
+    if sum(map(len, found)) > MAX_SHARDS_OF_GROUP:
+        raise ValueError(f"a group has more than {MAX_SHARDS_OF_GROUP:,} shards")
+    return found
+
+
 def ranks_of(text: str) -> list[int]:
     """Return the ranks that a group lists.
 
@@ -61,12 +74,12 @@ def ranks_of(text: str) -> list[int]:
     ValueError
         It is no list of ranks, or has more than ``MAX_SHARDS_OF_GROUP``.
     """
-    return [rank for one in _ranges(text) for rank in one]
+    return [rank for one in rank_ranges(text) for rank in one]
 
 
 def num_shards(group: Mapping[str, Any]) -> int:
     """Return the number of shards of a group; raises like :func:`ranks_of`."""
-    return sum(map(len, _ranges(group[RANKS])))
+    return sum(map(len, rank_ranges(group[RANKS])))
 
 
 def shards_of(groups: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -83,7 +96,7 @@ def shards_on(rank: int, groups: Iterable[Mapping[str, Any]]) -> list[dict[str, 
     shards = []
     for group in groups:
         before = 0
-        for one in _ranges(group[RANKS]):
+        for one in rank_ranges(group[RANKS]):
             if rank in one:
                 shards.append(_shard(group, _shared(group), before + rank - one[0], rank))
             before += len(one)
@@ -146,18 +159,6 @@ def long_parts(
         else:
             yield _text(long_value(key, compact[key])).encode()
     yield b"}"
-
-
-def _ranges(text: str) -> list[range]:
-    if not re.fullmatch(RANKS_PATTERN, text):
-        raise ValueError("ranks are listed like 0-1023 or 17,903,4-7")
-    ends = [(int(first), int(last or first)) for first, _, last in (one.partition("-") for one in text.split(","))]
-    found = [range(first, last + 1) for first, last in ends]
-    if not all(found):
-        raise ValueError("a range of ranks ends before it begins")
-    if sum(map(len, found)) > MAX_SHARDS_OF_GROUP:
-        raise ValueError(f"a group has more than {MAX_SHARDS_OF_GROUP:,} shards")
-    return found
 
 
 def _shared(group: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, Any]:

@@ -31,6 +31,9 @@ _CUTS = (None, ROWS, COLUMNS)
 _APART = -1
 #: Numbers of a shard that say where it is.
 _PLACE = ("rank", "row_offset", "num_rows", "column_offset", "num_columns")
+#: Numbers of a shard are below the first, so that sums of two fit into 64 bits; numbers of a group below the second, so
+#: that a million sizes do.
+_MOST_OF_SHARD, _MOST_OF_GROUP = 2**62, 2**42
 
 
 def compact_document(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +60,11 @@ def compact_document(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bare_tables(plan: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tables of a plan in compact form, without what is derived: the same ones of both forms of a plan."""
+    """Return the tables of a plan in compact form, without what is derived: equal plans have equal ones.
+
+    Neither the form of the plan nor the way in which its author grouped the shards makes a difference. Raises like
+    :func:`compact_document`, and ``ValueError`` where ranks cannot be read.
+    """
     return [{**table, SHARDS: _bare_groups(table[SHARDS], is_compact(plan))} for table in plan[TABLES]]
 
 
@@ -115,22 +122,47 @@ def _has_list(value: object) -> bool:
 
 
 def _bare_groups(listed: Sequence[Mapping[str, Any]], is_in_groups: bool) -> list[dict[str, Any]]:
-    """Return groups without what is derived; those that differed in nothing else become one."""
+    """Return the groups of shards without what is derived, however the shards were grouped before."""
     bare = [{key: value for key, value in one.items() if key not in DERIVED_SHARD_KEYS} for one in listed]
-    if is_in_groups and len(bare) == 1:
-        return bare
-    return _groups_of_listed(shards_of(bare) if is_in_groups else bare)
+    if not is_in_groups:
+        return _groups_of_listed(bare)
+    if not _are_usual(bare, _PLACE[1:], _MOST_OF_GROUP):
+        return _groups_of_listed(shards_of(bare))
+    return [_normal_group(bare[0])] if len(bare) == 1 else _groups_of_groups(bare)
+
+
+def _normal_group(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a group as :func:`_runs` would have it: without arrays, for the many tables that have one group."""
+    ranks, cut = ranks_of(group[RANKS]), group[CUT]
+    is_cut = cut is not None and len(ranks) > 1 and group[STEPS[cut][1]] != 0
+    return {**group, RANKS: ranks_text(ranks), CUT: cut if is_cut else None}
+
+
+def _groups_of_groups(groups: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return groups that are as long as they can be; no shard becomes an object."""
+    places = [_place_of_group(group) for group in groups]
+    place, sizes = np.concatenate(places, axis=1), [one.shape[1] for one in places]
+    kind, group_of = np.repeat(_kinds(groups, (RANKS, CUT)), sizes), np.repeat(np.arange(len(groups)), sizes)
+    return [
+        {
+            **groups[group_of[start]],
+            **dict(zip(_PLACE[1:], place[1:, start].tolist(), strict=True)),
+            RANKS: ranks_text(place[0, start:end].tolist()),
+            CUT: cut,
+        }
+        for start, end, cut in _runs(place, kind)
+    ]
 
 
 def _groups_of_listed(listed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the groups of shards as a document lists them; shards with other fields, or no integers, stay apart."""
+    """Return the groups of shards as a document lists them.
+
+    If shards differ in their fields, or a place is no integer, each shard is a group of its own.
+    """
     runs: Iterator[tuple[int, int, str | None]] = ((number, number + 1, None) for number in range(len(listed)))
-    is_usual = all(shard.keys() == listed[0].keys() for shard in listed)
-    if is_usual and all(type(shard[key]) is int and abs(shard[key]) < 2**62 for shard in listed for key in _PLACE):
+    if _are_usual(listed, _PLACE, _MOST_OF_SHARD):
         place = np.array([[shard[key] for key in _PLACE] for shard in listed], dtype=np.int64).reshape(-1, len(_PLACE))
-        others, kinds = sorted(listed[0].keys() - set(_PLACE)) if listed else [], dict[str, int]()
-        kind = [kinds.setdefault(repr([shard[key] for key in others]), len(kinds)) for shard in listed]
-        runs = _runs(place.T, np.array(kind, dtype=np.int64))
+        runs = _runs(place.T, _kinds(listed, ("rank",)))
     return [
         {
             RANKS: ranks_text([shard["rank"] for shard in listed[start:end]]),
@@ -139,6 +171,22 @@ def _groups_of_listed(listed: Sequence[Mapping[str, Any]]) -> list[dict[str, Any
         }
         for start, end, cut in runs
     ]
+
+
+def _are_usual(listed: Sequence[Mapping[str, Any]], numbers: Sequence[str], limit: int) -> bool:
+    """Whether all have the same fields, and ``numbers`` are integers of which none reaches ``limit``."""
+    if any(one.keys() != listed[0].keys() for one in listed):
+        return False
+    return all(type(one[key]) is int and abs(one[key]) < limit for one in listed for key in numbers)
+
+
+def _kinds(listed: Sequence[Mapping[str, Any]], without: Sequence[str]) -> Ints:
+    """Return a number for each, of shape (len(listed),): equal where all fields but places and ``without`` are."""
+    others = sorted(listed[0].keys() - {*_PLACE, *without}) if listed else []
+    kinds = dict[str, int]()
+    return np.array(
+        [kinds.setdefault(repr([one[key] for key in others]), len(kinds)) for one in listed], dtype=np.int64
+    )
 
 
 def _runs(place: Ints, *others: Ints) -> Iterator[tuple[int, int, str | None]]:
@@ -177,9 +225,14 @@ def _links(place: Ints, others: Sequence[Ints]) -> Ints:
 
 
 def _shards_of_group(group: Mapping[str, Any], tier: Tier) -> Shards:
-    rank = np.array(ranks_of(group[RANKS]), dtype=np.int64)
-    numbers = {name: group[name] for name in _PLACE[1:]}
+    return Shards.of_columns(**dict(zip(_PLACE, _place_of_group(group), strict=True)), tier=tier)
+
+
+def _place_of_group(group: Mapping[str, Any]) -> Ints:
+    """Return the numbers of ``_PLACE`` of every shard of a group, of shape (5, num_shards)."""
+    numbers = [ranks_of(group[RANKS]), *(group[name] for name in _PLACE[1:])]
+    place = np.stack(np.broadcast_arrays(*(np.asarray(one, dtype=np.int64) for one in numbers)))
     if group[CUT] is not None:
         offset, size = STEPS[group[CUT]]
-        numbers[offset] += np.arange(len(rank)) * numbers[size]
-    return Shards.of_columns(rank=rank, **numbers, tier=tier)
+        place[_PLACE.index(offset)] += np.arange(place.shape[1]) * group[size]
+    return place

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -108,6 +109,65 @@ def test_what_remains_of_a_previous_plan_is_the_same_for_both_forms(document: di
     assert bare_tables(compact) == bare_tables(document)
     assert "bytes" not in {key for table in bare["tables"] for group in table["shards"] for key in group}
     assert plan_digest(bare) == document["plan_digest"]
+
+
+@st.composite
+def regrouped(draw: st.DrawFn, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same shards in other groups, which no release writes: cut in two, or with ranks written one by one."""
+    parts = []
+    for group in groups:
+        ranks = ranks_of(group["ranks"])
+        at = draw(st.integers(0, len(ranks)))
+        listed = shards_of([group])
+        for some, first in ((ranks[:at], 0), (ranks[at:], at)):
+            if some:
+                place = {key: listed[first][key] for key in ("row_offset", "column_offset")}
+                text = draw(st.sampled_from([ranks_text(some), ",".join(map(str, some))]))
+                parts.append({**group, **place, "ranks": text})
+    return parts
+
+
+@given(plans(), st.data())
+def test_what_remains_of_a_previous_plan_is_the_same_however_shards_are_grouped(
+    document: dict[str, Any], data: st.DataObject
+) -> None:
+    compact = compact_document(document)
+    tables = [{**table, "shards": data.draw(regrouped(table["shards"]))} for table in compact["tables"]]
+    other = {**compact, "tables": tables}
+    assert long_document(other) == document
+    assert bare_tables(other) == bare_tables(document)
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        {"ranks": "0,1,2,3"},
+        {"ranks": "0-1,2-3"},
+        {"ranks": "5", "cut": "rows"},
+        {"ranks": "0-3", "cut": "rows", "num_rows": 0},
+        {"ranks": "0-3", "cut": "columns", "num_columns": 0},
+        {"ranks": "0-3", "cut": "rows", "num_rows": 10.0},
+        {"ranks": "0-3", "cut": "rows", "num_rows": 2**62},
+    ],
+)
+def test_a_group_that_could_be_written_otherwise_has_one_normal_form(group: dict[str, Any]) -> None:
+    first = {key: value for key, value in shard(0).items() if key != "rank"} | {"cut": None} | group
+    tables = [{"name": "t", "shards": [first]}]
+    assert bare_tables({"form": "compact", "tables": tables}) == bare_tables(
+        {"tables": [{"name": "t", "shards": shards_of([first])}]}
+    )
+
+
+def test_groups_are_joined_without_an_object_for_each_shard() -> None:
+    copies = {key: value for key, value in shard(0).items() if key != "rank"} | {"cut": None}
+    tables = [{"name": "t", "shards": [{**copies, "ranks": "0-9999"}, {**copies, "ranks": "10000-19999"}]}]
+    tracemalloc.start()
+    try:
+        (table,) = bare_tables({"form": "compact", "tables": tables})
+        assert tracemalloc.get_traced_memory()[1] < 20_000 * 200  # an object has more than 300 bytes
+    finally:
+        tracemalloc.stop()
+    assert [group["ranks"] for group in table["shards"]] == ["0-19999"]
 
 
 @given(plans())

@@ -9,7 +9,7 @@ accepted: what a solve needs of it comes from ``read``, ``resolve_references`` a
 
 from dataclasses import replace
 
-from api.schemas.plan import CompactEvaluationRequest, EvaluationRequest, PlanDocument
+from api.schemas.plan import MAX_SHARDS_OF_BODY, CompactEvaluationRequest, EvaluationRequest, PlanDocument
 from api.specs.checks.check import check, check_domain
 from api.specs.checks.warn import warn
 from api.specs.input.json import RejectedDocument, parse_document, read_json
@@ -40,7 +40,9 @@ def parse_spec(raw: bytes, library: Library = PACKAGE, *, cost_model: str | None
 
 
 def _checked(state: SpecState, library: Library, issues: IssueCollector, cost_model: str | None) -> SolveRequest:
-    state = resolve_references(state, library, issues, cost_model=cost_model)
+    is_over_http = library.find_plan is not None
+    most_shards = MAX_SHARDS_OF_BODY if is_over_http else None
+    state = resolve_references(state, library, issues, cost_model=cost_model, most_inline_shards=most_shards)
     check(state, issues)
     state = to_domain(state, issues)
     check_domain(state, issues)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from api.schemas.plan import CompactPlanDocument
 from api.schemas.spec import PreviousPlanSpec
 from api.specs.input.json import RejectedDocument, quoted
 from api.specs.issues import IssueCollector
-from api.specs.plans.document import GivenPlan, read_plan
+from api.specs.plans.document import GivenPlan, given_plan, parse_form
 from api.specs.plans.registry import is_foreign, rewritten_plan
 from api.specs.plans.rewritten import PlannedJob
 from cost_models.vocabulary import Tier
@@ -38,14 +39,20 @@ class Previous:
 
 
 def read_previous_plan(
-    spec: PreviousPlanSpec, find_plan: FindPlan | None, job: PlannedJob | None, issues: IssueCollector
+    spec: PreviousPlanSpec,
+    find_plan: FindPlan | None,
+    job: PlannedJob | None,
+    issues: IssueCollector,
+    most_inline_shards: int | None = None,
 ) -> Previous | None:
     """Read the previous plan of a spec; ``None`` if something is wrong with it.
 
     ``job`` is what a plan in the form of others is read for; such a plan is not read if the tables or the cluster of
-    the spec are not known (``None``).
+    the spec are not known (``None``). A plan that is given inline has at most ``most_inline_shards``, which is checked
+    before they take memory.
     """
     content: Any
+    most_shards = most_inline_shards if spec.digest is None else None
     if spec.digest is None:
         where, content = "/previous_plan/plan", spec.plan or {}
         try:
@@ -66,7 +73,7 @@ def read_previous_plan(
             plan_of_ours = rewritten_plan(content, raw, job)
             content, warnings = plan_of_ours.document, plan_of_ours.warnings
             raw = canonical_bytes(content)
-        given = _checked(raw, content, Tier.HBM if job is None else job.device_tier)
+        given = _checked(raw, content, Tier.HBM if job is None else job.device_tier, most_shards)
     except RejectedDocument as error:
         for issue in error.issues:
             issues.add(_at(where, issue))
@@ -102,9 +109,14 @@ def _found(digest: str, find_plan: FindPlan | None, issues: IssueCollector) -> b
     return raw
 
 
-def _checked(raw: bytes, content: Mapping[str, Any], device_tier: Tier) -> GivenPlan:
+def _checked(raw: bytes, content: Mapping[str, Any], device_tier: Tier, most_shards: int | None) -> GivenPlan:
     """Return a plan of ours; raises ``RejectedDocument`` with pointers into the plan."""
-    given = read_plan(raw, content, device_tier=device_tier)
+    plan = parse_form(raw, content)
+    if most_shards is not None and isinstance(plan, CompactPlanDocument) and plan.num_shards > most_shards:
+        message = f"the plan has {plan.num_shards:,} shards; over HTTP a previous plan has at most {most_shards:,}"
+        hint = "give the digest of a plan that this service keeps, or use shardplan plan --previous PLAN.json"
+        raise RejectedDocument([Issue(code="invalid-value", pointer="", message=message, hint=hint)])
+    given = given_plan(plan, content, device_tier=device_tier)
     if issues := [*given.false_digest(), *_form_issues(given.placement)]:
         raise RejectedDocument(issues)
     return given

@@ -52,9 +52,17 @@ PACKAGE = Library()
 
 
 def resolve_references(
-    state: SpecState, library: Library, issues: IssueCollector, *, cost_model: str | None = None
+    state: SpecState,
+    library: Library,
+    issues: IssueCollector,
+    *,
+    cost_model: str | None = None,
+    most_inline_shards: int | None = None,
 ) -> SpecState:
-    """Look up hardware, cost model, statistics and previous plan; ``cost_model`` replaces the spec's own."""
+    """Look up hardware, cost model, statistics and previous plan.
+
+    ``cost_model`` replaces the spec's own. A previous plan that is given inline has at most ``most_inline_shards``.
+    """
     spec, find_model = state.spec, library.find_model or ShippedModels()
     stated_cost_model = None
     if cost_model is not None:
@@ -70,7 +78,8 @@ def resolve_references(
     if any(table.access is not None and table.access.statistics is not None for table in spec.model.tables):
         state = inline_statistics(state, library.find_statistics, issues)
     if spec.previous_plan is not None:
-        previous = read_previous_plan(spec.previous_plan, library.find_plan, _planned_job(state, issues), issues)
+        job = _planned_job(state, issues)
+        previous = read_previous_plan(spec.previous_plan, library.find_plan, job, issues, most_inline_shards)
         state = replace(state, previous=previous)
     return state
 

@@ -145,6 +145,21 @@ def test_groups_do_not_hide_more_shards_than_a_table_or_a_plan_may_have(live: Li
         assert message in issue["message"]
 
 
+def test_a_previous_plan_does_not_hide_more_shards_either(live: Live, digest: str) -> None:
+    plan = live.get(f"/v1/plans/{digest}?form=compact").json()
+    table = {**plan["tables"][0], "shards": [{**plan["tables"][0]["shards"][0], "ranks": "0-4095"}]}
+    spec = {**TINY, "previous_plan": {"plan": {**plan, "tables": [table] * 513}}}
+    for address, body, base in (
+        ("/v1/solves", spec, ""),
+        ("/v1/plans:evaluate", {"spec": spec, "plan": plan}, "/spec"),
+    ):
+        problem = assert_problem(live.post(address, body), 422, "invalid-problem")
+        (issue,) = problem["errors"]
+        assert issue["pointer"] == f"{base}/previous_plan/plan"
+        assert "2,101,248 shards; over HTTP a previous plan has at most 2,097,152" in issue["message"]
+        assert "--previous" in issue["hint"]
+
+
 def test_parts_are_gathered_to_megabytes() -> None:
     parts = [bytes(300_000)] * 9
     sizes = [len(part) for part in gathered(iter(parts))]

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from api.specs.parse import parse_spec
+from api.specs.parse import parse_spec, parse_stored_spec
 from api.specs.references.resolve import Library
 from planner.domain.formats.canonical_json import plan_digest
+from planner.domain.formats.compaction import compact_document
 from planner.errors import InvalidProblem
 from tests.support.service.specs import raw, tiny
 
@@ -72,6 +73,20 @@ def test_a_plan_by_its_digest_is_the_same_as_the_plan() -> None:
     assert by_digest.spec == inline.spec
     again = parse_spec(raw(inline.spec))
     assert (again.spec, again.previous) == (inline.spec, inline.previous)
+
+
+def test_many_shards_are_refused_over_http_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = compact_document(a_plan())
+    monkeypatch.setattr("api.specs.parse.MAX_SHARDS_OF_BODY", 1)
+    service = Library(find_plan=lambda _: raw(plan))
+    by_digest = raw(tiny(previous_plan={"digest": plan["plan_digest"]}))
+    inline = raw(tiny(previous_plan={"plan": plan}))
+    with pytest.raises(InvalidProblem) as refused:
+        parse_spec(inline, service)
+    assert [issue.pointer for issue in refused.value.issues] == ["/previous_plan/plan"]
+    stored = parse_spec(by_digest, service).spec
+    assert stored == parse_spec(inline).spec  # on the command line
+    assert parse_stored_spec(raw(stored), service).previous is not None
 
 
 def test_it_is_no_part_of_what_determines_the_problem() -> None:

@@ -83,9 +83,8 @@ def streamed_response(
         return Response(status_code=304, headers=headers)
     if encoding != "identity":
         headers["Content-Encoding"] = encoding
-    if request.method == "HEAD":
-        return Response(headers=headers, media_type="application/json")
-    return StreamingResponse(_encoded(parts, encoding), headers=headers, media_type="application/json")
+    sent = iter(()) if request.method == "HEAD" else _encoded(parts, encoding)  # neither states a length
+    return StreamingResponse(sent, headers=headers, media_type="application/json")
 
 
 def _encoded(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:

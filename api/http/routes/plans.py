@@ -26,12 +26,11 @@ from api.specs.plans.document import GivenPlan
 from api.specs.references.cost_model import COST_MODEL_PATTERN
 from api.specs.request import SolveRequest
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.domain.formats.compact_form import long_parts
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue, UnsupportedRequest
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.explanation import DEFAULT_TABLES
-from planner.output.exporters.registry import FORMATS, export_parts, reads_facts
+from planner.output.exporters.registry import FORMATS, JSON, export_parts, reads_facts
 
 #: Bodies with a plan from anywhere.
 _GIVEN_PLANS = tuple(model.__name__ for model in get_args(AnyEvaluationRequest))
@@ -91,6 +90,7 @@ async def get_plan(
     },
 )
 async def export_plan(
+    request: Request,
     services: ServicesDep,
     digest: PlanDigest,
     format: Annotated[str, Path(description=f"One of {', '.join(FORMATS)}.")],
@@ -108,6 +108,9 @@ async def export_plan(
     if format not in FORMATS:
         raise ApiError("not-found", f"no such format; known: {', '.join(FORMATS)}")
     served = await run_sync(find_plan, services, digest)
+    headers = {"X-Plan-Digest": digest}
+    if format == JSON and request.method == "HEAD":  # a GET is streamed, so that no length is known here either
+        return StreamingResponse(iter(()), media_type="application/json", headers=headers)
 
     def export() -> Iterator[bytes]:
         try:
@@ -118,8 +121,10 @@ async def export_plan(
         except UnexportablePlan as error:
             raise ApiError("export-refused", str(error)) from error
 
-    parts = gathered(await services.compute(export))
-    return StreamingResponse(parts, media_type="application/json", headers={"X-Plan-Digest": digest})
+    parts = await services.compute(export)
+    if format == JSON:  # of millions of shards, and written while it is sent
+        return StreamingResponse(gathered(parts), media_type="application/json", headers=headers)
+    return Response(b"".join(parts), media_type="application/json", headers=headers)
 
 
 @router.get(
@@ -223,8 +228,9 @@ async def answer_plan(
     if served is None:
         served = await run_sync(_plan_in_form, services, digest, rank, form)
     if isinstance(served, StreamedPlan):
-        parts = gathered(long_parts(served.plan))
-        return streamed_response(request, parts, name=served.name, plan_digest=digest, cache_control=cache_control)
+        return streamed_response(
+            request, served.parts(), name=served.name, plan_digest=digest, cache_control=cache_control
+        )
     return plan_response(request, served, plan_digest=digest, cache_control=cache_control)
 
 
@@ -232,10 +238,9 @@ def _plan_in_form(services: Services, digest: str, rank: int | None, form: Form)
     """Return what is answered; of a long form that is too large for memory, what it is written from."""
     if rank is None and form == LONG:
         compact = find_plan(services, digest)
-        plan = json.loads(compact.canonical)
-        if not has_ready_long_form(plan):
+        if not has_ready_long_form(compact.num_shards):
             name = compact.by_encoding["identity"].etag.strip('"')
-            return StreamedPlan(plan, f"{name}-{LONG}")
+            return StreamedPlan(compact.canonical, f"{name}-{LONG}")
         return found(services.plans.get(digest, form=LONG), "plan")
     return find_plan(services, digest, rank)
 

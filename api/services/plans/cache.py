@@ -6,11 +6,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import zstandard
 
-from api.services.plans.forms import COMPACT, Form
+from api.services.plans.forms import COMPACT, Form, shards_in
 
 _ZSTD_LEVEL = 9
 _GZIP_LEVEL = 6
@@ -46,11 +47,16 @@ def representations(content: bytes) -> dict[str, Representation]:
     }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServedPlan:
     """A plan, or the slice of a rank, in all encodings."""
 
     by_encoding: Mapping[str, Representation]
+
+    @cached_property
+    def num_shards(self) -> int:
+        """Number of shards of a plan in compact form, which is counted once for all fetches."""
+        return shards_in(self.canonical)
 
     @property
     def canonical(self) -> bytes:

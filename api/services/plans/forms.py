@@ -1,9 +1,9 @@
 """The two forms of a stored plan: compact, as it is stored and used, and long, as most readers know it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.formats.compact_form import is_compact, long_parts, num_shards
@@ -22,8 +22,12 @@ _LEAST_PART_BYTES = 2**20
 class StreamedPlan:
     """A plan whose long form is too large for memory."""
 
-    plan: Mapping[str, Any]  # in compact form
+    compact: bytes  # its canonical bytes in compact form
     name: str  # of the bytes of the long form, for ETags
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield the canonical bytes of the long form; nothing is read before the first part is asked for."""
+        yield from gathered(long_parts(json.loads(self.compact)))
 
 
 def compact_bytes(stored: bytes) -> bytes:
@@ -37,9 +41,14 @@ def long_bytes(compact: bytes) -> bytes:
     return b"".join(long_parts(json.loads(compact)))
 
 
-def has_ready_long_form(plan: Mapping[str, Any]) -> bool:
-    """Whether the long form of a plan in compact form is small enough for memory."""
-    return sum(num_shards(group) for table in plan["tables"] for group in table["shards"]) <= MOST_READY_SHARDS
+def shards_in(compact: bytes) -> int:
+    """Return the number of shards of a plan in compact form."""
+    return sum(num_shards(group) for table in json.loads(compact)["tables"] for group in table["shards"])
+
+
+def has_ready_long_form(shards_of_plan: int) -> bool:
+    """Whether the long form of a plan with so many shards is small enough for memory."""
+    return shards_of_plan <= MOST_READY_SHARDS
 
 
 def gathered(parts: Iterator[bytes]) -> Iterator[bytes]:

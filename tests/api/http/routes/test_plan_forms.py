@@ -1,14 +1,19 @@
 """The two forms of a plan over HTTP: the long one is the default, and expanded from the compact one."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
+from api.http.routes import plans
 from api.services.plans import forms
 from api.services.plans.forms import compact_bytes, gathered, long_bytes
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
+from planner.domain.formats.compact_form import long_parts
 from planner.domain.formats.compaction import compact_document
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
-from tests.support.service.specs import TINY
+from tests.support.service.specs import TINY, tiny
 
 ENCODINGS = ("identity", "gzip", "zstd")
 
@@ -57,26 +62,71 @@ def test_a_slice_may_be_asked_for_in_long_form(live: Live, address: str) -> None
     assert live.get(f"{address}?rank=1&form=long").content == live.get(f"{address}?rank=1").content
 
 
-def test_a_large_long_form_is_written_while_it_is_sent(
-    live: Live, address: str, digest: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = live.get(address)
-    live.app.state.services.plans._plans._plans.clear()  # noqa: SLF001 - of the ready ones
+@pytest.fixture(scope="module")
+def large_digest(live: Live) -> str:
+    """Of a plan whose long form no test fetches but under ``large_address``, so that it is never in memory."""
+    digest = str(live.solve(tiny(model__tables__0__num_embeddings=1001))["result"]["plan_digest"])
+    assert live.put("/v1/channels/large/prod", {"plan_digest": digest}).status_code == 201
+    return digest
+
+
+@pytest.fixture(params=["/v1/plans/{}", "/v1/channels/large/prod/plan"])
+def large_address(request: pytest.FixtureRequest, large_digest: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(forms, "MOST_READY_SHARDS", 0)
-    etags = set()
+    return str(request.param).format(large_digest)
+
+
+def test_a_large_long_form_is_written_while_it_is_sent(live: Live, large_address: str) -> None:
+    compact = live.get(f"{large_address}?form=compact")
+    etags = {compact.headers["etag"]}
     for encoding in ENCODINGS:
-        answer = live.get(address, headers={"Accept-Encoding": encoding})
-        assert answer.content == whole.content
+        answer = live.get(large_address, headers={"Accept-Encoding": encoding})
+        assert answer.content == long_bytes(compact.content)
         assert answer.headers.get("content-encoding", "identity") == encoding
-        assert answer.headers["x-plan-digest"] == digest
-        assert answer.headers["cache-control"] == whole.headers["cache-control"]
+        assert answer.headers["x-plan-digest"] == compact.headers["x-plan-digest"]
+        assert answer.headers["cache-control"] == compact.headers["cache-control"]
         assert "content-length" not in answer.headers
         etags.add(answer.headers["etag"])
         sent = {"Accept-Encoding": encoding, "If-None-Match": answer.headers["etag"]}
-        assert live.get(address, headers=sent).status_code == 304
-        head = live.request("HEAD", address, headers={"Accept-Encoding": encoding})
+        assert live.get(large_address, headers=sent).status_code == 304
+        head = live.request("HEAD", large_address, headers={"Accept-Encoding": encoding})
         assert (head.headers["etag"], head.content) == (answer.headers["etag"], b"")
-    assert len({*etags, whole.headers["etag"]}) == len(ENCODINGS) + 1
+        assert "content-length" not in head.headers
+        assert head.headers["content-type"] == answer.headers["content-type"]
+    assert len(etags) == len(ENCODINGS) + 1
+
+
+def test_a_large_long_form_is_counted_once_and_expanded_for_its_bytes_alone(
+    live: Live, large_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etag = live.get(large_address).headers["etag"]  # counts its shards, if no fetch before did
+    expanded: list[object] = []
+
+    def parts(plan: dict[str, Any]) -> Iterator[bytes]:
+        expanded.append(plan)
+        return long_parts(plan)
+
+    monkeypatch.setattr(forms, "long_parts", parts)
+    monkeypatch.setattr(forms, "num_shards", lambda _: pytest.fail("its shards are counted again"))
+    assert live.get(large_address, headers={"If-None-Match": etag}).status_code == 304
+    assert live.request("HEAD", large_address).status_code == 200
+    assert expanded == []
+    assert live.get(large_address).status_code == 200
+    assert len(expanded) == 1
+
+
+def test_an_export_states_its_length_unless_it_is_the_long_form(
+    live: Live, digest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"/v1/plans/{digest}/exports"
+    export, head = (live.request(method, f"{address}/torchrec?module_path=m") for method in ("GET", "HEAD"))
+    assert export.headers["content-length"] == head.headers["content-length"] == str(len(export.content))
+    assert live.request("HEAD", f"{address}/torchrec").status_code == 422
+    assert "content-length" not in live.get(f"{address}/json").headers
+    monkeypatch.setattr(plans, "export_parts", lambda *_, **__: pytest.fail("HEAD exports the plan"))
+    head = live.request("HEAD", f"{address}/json")
+    assert (head.status_code, head.headers["x-plan-digest"]) == (200, digest)
+    assert "content-length" not in head.headers
 
 
 def test_an_export_as_json_is_the_long_form(live: Live, digest: str) -> None:

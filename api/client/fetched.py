@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Literal, cast
 
 import httpx
 
@@ -13,6 +13,7 @@ from .errors import DigestMismatch, UnexpectedAnswer
 from .plan_types import PlanDocument, TableDocument
 
 DIGEST_HEADER = "X-Plan-Digest"
+Form = Literal["long", "compact"]
 
 
 class RankSliceDocument(PlanDocument):
@@ -35,6 +36,11 @@ class FetchedPlan:
         """The bytes of the plan in long form, expanded again at every access."""
         return b"".join(self.long_parts())
 
+    @property
+    def received_form(self) -> Form:
+        """The form of the bytes as they came: long, if the service knows no other."""
+        return "compact" if is_compact(json.loads(self.received)) else "long"
+
     def long_parts(self) -> Iterator[bytes]:
         """Yield the bytes of the plan in long form, of which no more than a table is in memory at a time."""
         document = json.loads(self.received)
@@ -47,6 +53,11 @@ class RankSlice(FetchedPlan):
 
     document: RankSliceDocument = field(repr=False)
     rank: int
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the slice, which has one form: as they came."""
+        return self.received
 
 
 def fetched_plan(response: httpx.Response, requested_digest: str | None = None) -> FetchedPlan:

@@ -8,14 +8,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from .client import PlannerClient
 from .documents import parse_plan
 from .errors import DigestMismatch
+from .fetched import Form
 from .plan_types import PlanDocument
 
-Form = Literal["long", "compact"]
 #: Of a new temporary file; backups have secrets in them.
 _PRIVATE_MODE = 0o600
 
@@ -33,8 +33,9 @@ class PlanFile:
 def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str], *, form: Form = "long") -> PlanFile:
     """Bring a file up to date with a channel; ``form`` is that of a plan that is written.
 
-    The ETag is kept beside the file in ``PATH.etag`` with the file's hash. It is used only
-    while the file still has those bytes, so a file that was cut or edited is fetched anew.
+    A plan of a service that knows the long form alone is written in long form. The ETag is kept beside the file in
+    ``PATH.etag`` with the file's hash and form. It is used only while the file still has those bytes, so a file that
+    was cut or edited is fetched anew.
 
     Raises
     ------
@@ -51,12 +52,19 @@ def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str], *, 
         assert stored is not None  # whose ETag was sent
         document, digest = parse_plan(stored[0])
         return PlanFile(path=target, document=document, digest=digest, changed=False)
-    hashed = hashlib.sha256()
-    write_atomically(target, _hashed(plan.long_parts() if form == "long" else [plan.received], hashed))
+    received_form, hashed = plan.received_form, hashlib.sha256()
+    is_long = "long" in (form, received_form)
+    write_atomically(target, _hashed(plan.long_parts() if is_long else [plan.received], hashed))
     if plan.etag is None:
         note.unlink(missing_ok=True)
     else:
-        record = {"etag": plan.etag, "sha256": hashed.hexdigest(), "form": form}
+        written_form = "long" if is_long else "compact"
+        record = {
+            "etag": plan.etag,
+            "sha256": hashed.hexdigest(),
+            "form": written_form,
+            "received_form": received_form,
+        }
         write_atomically(note, [json.dumps(record).encode()])
     return PlanFile(path=target, document=plan.document, digest=plan.digest, changed=True)
 
@@ -119,12 +127,17 @@ def atomic_file(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]
 
 
 def _stored_content(target: Path, note: Path, form: Form) -> tuple[bytes, str] | None:
-    """The file's bytes and their ETag, where the note belongs to them, and they have the form asked for."""
+    """The file's bytes and their ETag, where the note belongs to them, and they have the form asked for.
+
+    They may also have the long form of a service that knew no other: a service that knows both has other ETags for the
+    compact one.
+    """
     try:
         content, record = target.read_bytes(), json.loads(note.read_bytes())
         etag, sha256 = record["etag"], record["sha256"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    if not isinstance(etag, str) or sha256 != hashlib.sha256(content).hexdigest() or record.get("form", "long") != form:
+    has_form = record.get("form", "long") == form or record.get("received_form") == "long"
+    if not isinstance(etag, str) or sha256 != hashlib.sha256(content).hexdigest() or not has_form:
         return None
     return content, etag

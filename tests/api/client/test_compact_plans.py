@@ -106,6 +106,29 @@ def test_the_file_of_another_form_is_written_again(tmp_path: Path) -> None:
     assert note["form"] == "compact"
 
 
+def test_the_long_form_of_a_service_that_knows_no_other_is_noted_as_such(tmp_path: Path) -> None:
+    sent: list[str | None] = []
+    service = Service(knows_forms=False)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers.get("If-None-Match"))
+        if sent[-1] == '""' and not (service.knows_forms and request.url.query):
+            return httpx.Response(304)
+        return service(request)
+
+    path = tmp_path / "plan.json"
+    for form in ("compact", "compact", "long"):
+        fetch(client := client_of(answer), "prod", path, form=form)
+        assert path.read_bytes() == tiny_bytes()
+        note = json.loads((tmp_path / "plan.json.etag").read_bytes())
+        assert (note["form"], note["received_form"]) == ("long", "long")
+        assert fetch(client, "prod", path, form=form).changed is False
+    assert set(sent[2:]) == {'""'}  # one fetch brought the plan
+    service.knows_forms = True  # an update
+    assert fetch(client_of(answer), "prod", path, form="compact").changed
+    assert path.read_bytes() == COMPACT
+
+
 def test_both_forms_are_checked_alike() -> None:
     compact = json.loads(COMPACT)
     assert plan_digest(compact) == DIGEST

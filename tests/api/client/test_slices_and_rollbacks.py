@@ -1,6 +1,7 @@
 """Parts of plans for single ranks, and channels that are taken back, against a scripted service."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -29,6 +30,8 @@ def slice_answer(document: dict[str, Any], digest: str = DIGEST) -> httpx.Respon
 def test_a_rank_fetches_its_part_of_a_plan() -> None:
     script = Script(slice_answer(slice_of(0)))
     part = script.client().get_rank_slice(DIGEST, 0)
+    assert part.content == part.received == slice_answer(slice_of(0)).content
+    assert replace(part, received=b"as it came").content == b"as it came"  # a slice has no other form
     (request,) = script.requests
     assert (request.method, request.url.path) == ("GET", f"/v1/plans/{DIGEST}")
     assert request.url.params["rank"] == "0"

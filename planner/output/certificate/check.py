@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import json
 import math
+import re
 import sys
 from bisect import bisect_left
 from pathlib import Path
@@ -28,6 +29,7 @@ CLOSE = 1e-9  # relative: how far a stated objective may be from the one worked 
 OBJECTIVES = ("step_time", "max_rank_time", "request_latency")  # the first a sum of maxima, the others maxima of sums
 DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")  # of a plan
 SHARD = ("rank", "row_offset", "num_rows", "column_offset", "num_columns", "tier")
+RANKS = re.compile(r"[0-9]{1,7}(-[0-9]{1,7})?(,[0-9]{1,7}(-[0-9]{1,7})?)*")  # of a group of shards, in order
 
 
 def need(condition: object, why: str) -> None:
@@ -68,11 +70,8 @@ class Family(NamedTuple):
     def replaces(self, other: "Family") -> bool:
         """Whether a plan with the other family is as legal and no worse with this one, piece by piece."""
         freer = self.fewest <= other.fewest and self.most >= other.most and (other.same_host or not self.same_host)
-        if (
-            (self.table, *self[2:4]) != (other.table, *other[2:4])
-            or not freer
-            or not set(other.widths) <= set(self.widths)
-        ):
+        same = (self.table, *self[2:4]) == (other.table, *other[2:4]) and set(other.widths) <= set(self.widths)
+        if not (same and freer):
             return False
         mine = [self.widths.index(width) for width in other.widths]
         return all(bool(np.all(ours[mine] <= theirs)) for ours, theirs in zip(self[8:], other[8:], strict=True))
@@ -324,37 +323,37 @@ def canonical(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-def shards_in(table: Document) -> list[Document]:
+def shards_in(table: Document, num_ranks: int) -> list[Document]:
     """Return the shards of a table of a plan, one by one where the compact form has a group of them."""
     shards: list[Document] = []
     for listed in table["shards"]:
         if "ranks" not in listed:
             shards.append(listed)
             continue
-        ranges = [one.partition("-") for one in listed["ranks"].split(",")]
-        ranks = [rank for first, _, last in ranges for rank in range(int(first), int(last or first) + 1)]
+        need(RANKS.fullmatch(listed["ranks"]), f"table {table['name']} has ranks that are no list like 0-1023,17")
+        ends = [[*map(int, one.split("-"))] for one in listed["ranks"].split(",")]
+        need(all(e[0] <= e[-1] < num_ranks for e in ends), f"table {table['name']} has ranks that its plan has not")
+        ranks = [rank for e in ends for rank in range(e[0], e[-1] + 1)]
         shared = {key: listed[key] for key in listed if key not in ("ranks", "cut")}
         offset, size = {"rows": SHARD[1:3], "columns": SHARD[3:5], None: ("row_offset", None)}[listed["cut"]]
-        step = 0 if size is None else whole(listed[size])
-        shards += [{**shared, "rank": rank, offset: listed[offset] + i * step} for i, rank in enumerate(ranks)]
+        first, step = whole(listed[offset]), 0 if size is None else whole(listed[size])
+        shards += [{**shared, "rank": rank, offset: first + i * step} for i, rank in enumerate(ranks)]
     return shards
 
 
 def plan_digest(plan: Document) -> str:
     """Return the digest of what determines training, table by table: a plan may have millions of shards."""
     before, after = canonical({**{key: plan.get(key) for key in DIGEST_KEYS}, "tables": []}).split(b'"tables":[]')
-    hashed, separator = hashlib.sha256(before + b'"tables":['), b""
-    for table in plan["tables"]:
-        bare = [{key: shard[key] for key in shard if key != "bytes"} for shard in shards_in(table)]
-        hashed.update(separator + canonical({**table, "shards": bare}))
-        separator = b","
+    hashed, num_ranks = hashlib.sha256(before + b'"tables":['), whole(plan["world_size"], 1)
+    for number, table in enumerate(plan["tables"]):
+        bare = [{key: shard[key] for key in shard if key != "bytes"} for shard in shards_in(table, num_ranks)]
+        hashed.update(b"," * (number > 0) + canonical({**table, "shards": bare}))
     hashed.update(b"]" + after)
     return "sha256:" + hashed.hexdigest()
 
 
 def check(certificate: Document, plan: Document | None = None) -> str:
     """Return what a certificate proves, as a sentence; raises ``ValueError`` where that is less than it claims."""
-
     content = canonical({key: value for key, value in certificate.items() if key != "certificate_digest"})
     actual = "sha256:" + hashlib.sha256(content).hexdigest()
     need(actual == certificate["certificate_digest"], "its content was changed: it has another digest")
@@ -380,7 +379,8 @@ def check(certificate: Document, plan: Document | None = None) -> str:
     for number, placed in enumerate(certificate["plan"]):
         family, found = facts["families"][placed["family"]], tables[facts["tables"][number]["name"]]
         same = all(found.get(key) == family[key] for key in ("sharding_type", "compute_kernel", "cache_load_factor"))
-        same &= sorted([one[key] for key in SHARD] for one in shards_in(found)) == problem.shards_of(number, placed)
+        shards = sorted([one[key] for key in SHARD] for one in shards_in(found, facts["num_ranks"]))
+        same &= shards == problem.shards_of(number, placed)
         need(same, f"table {found['name']} is sharded otherwise in the plan than in the certificate")
     return summary
 

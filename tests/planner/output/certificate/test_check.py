@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.domain.formats.compaction import compact_document
 from planner.output.certificate import check as check_certificate
 from tests.support.planning.certificates import ruled
 
@@ -58,6 +59,32 @@ def test_a_copy_of_it_accepts_and_rejects(tmp_path: Path) -> None:
     answer = run(tmp_path, "certificate.json", "plan.json")
     assert answer.returncode == 1
     assert answer.stdout == "REJECTED: the plan is not the certified one\n"
+
+
+def test_both_forms_of_a_plan_are_the_certified_one() -> None:
+    certificate, plan = ruled()
+    assert check_certificate.check(certificate, compact_document(plan)) == check_certificate.check(certificate, plan)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ranks": "1_0"}, "no list like"),
+        ({"ranks": " 0"}, "no list like"),
+        ({"ranks": "0-"}, "no list like"),
+        ({"ranks": "0-1-2"}, "no list like"),
+        ({"ranks": "1-0"}, "that its plan has not"),
+        ({"ranks": "0-9999999"}, "that its plan has not"),
+        ({"row_offset": 0.5}, "expected a whole number"),
+        ({"cut": "rows", "num_rows": 0.5}, "expected a whole number"),
+    ],
+)
+def test_groups_are_read_strictly(change: dict[str, object], message: str) -> None:
+    certificate, plan = ruled()
+    compact = compact_document(plan)
+    compact["tables"][0]["shards"][0].update(change)
+    with pytest.raises(ValueError, match=message):
+        check_certificate.check(certificate, compact)
 
 
 @pytest.mark.parametrize("arguments", [(), ("no-such-file",), ("a", "b", "c")])

@@ -12,7 +12,7 @@ from api.schemas.spec import MAX_TABLES, SpecDocument
 from api.schemas.table import DataTypeName, Fraction, KernelName, PoolingName, SchemeName
 from api.schemas.torchrec_plan import TorchRecPlan
 from planner.domain.problem.cluster import MAX_RANKS
-from planner.output import plan_document
+from planner.output import compact_plan_document, plan_document
 
 RankCount = Annotated[int, Field(ge=1, le=MAX_RANKS)]
 #: Of all tables together: they become numbers in memory, 48 bytes each, whatever form the plan has.
@@ -41,7 +41,7 @@ class TablePlanDocument(_TableFacts):
     shards: Annotated[list[ShardDocument], Field(min_length=1, max_length=MAX_SHARDS_OF_TABLE, fail_fast=True)]
 
 
-@described_by(plan_document.CompactTableDocument, others=JsonValue)
+@described_by(compact_plan_document.CompactTableDocument, others=JsonValue)
 class CompactTableDocument(_TableFacts):
     """One table's scheme, kernel and shards, in groups."""
 
@@ -78,7 +78,7 @@ class PlanDocument(_PlanFacts):
     tables: Annotated[list[TablePlanDocument], Field(min_length=1, max_length=MAX_TABLES)]
 
 
-@described_by(plan_document.CompactPlanDocument, others=JsonValue)
+@described_by(compact_plan_document.CompactPlanDocument, others=JsonValue)
 class CompactPlanDocument(_PlanFacts):
     """A sharding plan in compact form: equal shards and equal loads of ranks stand there once."""
 

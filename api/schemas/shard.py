@@ -9,7 +9,7 @@ from api.schemas.base import StrictModel
 from api.schemas.described import described_by
 from planner.domain.formats.compact_form import RANKS_PATTERN, num_shards, rank_ranges
 from planner.domain.problem.cluster import MAX_RANKS
-from planner.output import plan_document
+from planner.output import compact_plan_document, plan_document
 
 #: A scheme cuts a table into at most two column pieces per host, each into row blocks over
 #: the ranks of a host, or into as many parts as there are ranks: two shards per rank.
@@ -60,7 +60,7 @@ def _checked_ranks(text: str) -> str:
 RankList = Annotated[str, Field(pattern=RANKS_PATTERN, max_length=2**16), AfterValidator(_checked_ranks)]
 
 
-@described_by(plan_document.ShardGroupDocument, others=JsonValue)
+@described_by(compact_plan_document.ShardGroupDocument, others=JsonValue)
 class ShardGroupDocument(StrictModel):
     """Shards of equal size that follow one another: the first of them, and how the others differ."""
 

@@ -30,8 +30,8 @@ from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import digest
 from planner.domain.formats.compaction import compact_document
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
+from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import CompactPlanDocument
 from planner.solver.problem import Reason
 
 #: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan.

@@ -12,7 +12,7 @@ from planner.domain.formats.compaction import grouped_shards
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.options.runtimes.export import ExportFacts, PlanToExport, UnexportablePlan
 from planner.options.runtimes.registry import EXPORTS, RUNTIMES
-from planner.output.plan_document import CompactPlanDocument, CompactTableDocument
+from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
 
 FORMAT_VERSION = 1
 JSON = "json"
@@ -31,7 +31,7 @@ def export_parts(
 ) -> Iterator[bytes]:
     """Return the canonical bytes of a plan in one of :data:`FORMATS`, part by part.
 
-    ``json`` is the plan in long form, and all else what :func:`exported` returns and raises.
+    ``json`` is the plan in long form; other formats are those of :func:`exported`, which raises the same errors.
     """
     if export_format == JSON:
         return long_parts(document)

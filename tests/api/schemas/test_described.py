@@ -10,14 +10,15 @@ from api.schemas.described import Defined, described_by, fields_of
 from api.schemas.plan import CompactPlanDocument as AcceptedCompactPlan
 from api.schemas.plan import PlanDocument as AcceptedPlan
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.output import plan_document
+from planner.output import compact_plan_document, plan_document
+from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.exporters.generic import score_document
-from planner.output.plan_document import CompactPlanDocument, Example, PlanDocument, ScoreDocument
+from planner.output.plan_document import Example, PlanDocument, ScoreDocument
 from tests.support.planning.long_plans import compact, to_document
 from tests.support.planning.whole_plan import whole_plan
 
 FACTS = {"name": "model", "spec_digest": "sha256:" + "1" * 64, "hardware_profile": "test"}
-DEFINITIONS = [one for one in vars(plan_document).values() if is_typeddict(one)]
+DEFINITIONS = [one for one in {**vars(plan_document), **vars(compact_plan_document)}.values() if is_typeddict(one)]
 
 
 def test_a_plan_with_every_part_is_as_the_definition_has_it() -> None:

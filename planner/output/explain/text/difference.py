@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from cost_models.text.number_text import counted, number_ranges
 from planner.domain.formats.units import format_bytes, format_seconds
+from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
 from planner.output.explain.difference import Pair, PlanDifference, difference
 from planner.output.explain.shard_groups import ranks_with
 from planner.output.explain.text.layout import columns, paragraph, short_digest, shortened
 from planner.output.explain.text.storage import storage_of, with_storage
-from planner.output.plan_document import CompactPlanDocument, CompactTableDocument
 
 MAX_TABLE_ROWS = 40
 LARGEST_CHANGE_SHOWN = 100.0  # beyond it, the factor

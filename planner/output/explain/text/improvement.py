@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 
 from planner.domain.formats.units import format_seconds
+from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import CompactPlanDocument
 
 #: What is less than this apart is the same to people.
 _SAME = 5e-5

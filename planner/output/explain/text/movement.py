@@ -2,8 +2,9 @@
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
+from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph, short_digest
-from planner.output.plan_document import CompactPlanDocument, MovementDocument
+from planner.output.plan_document import MovementDocument
 
 
 def movement_lines(plan: CompactPlanDocument) -> list[str]:

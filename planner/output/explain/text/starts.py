@@ -1,8 +1,8 @@
 """What a plan starts once per step, as text."""
 
 from planner.domain.formats.units import format_seconds
+from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.layout import INDENT, columns
-from planner.output.plan_document import CompactPlanDocument
 
 
 def start_lines(plan: CompactPlanDocument) -> list[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from planner.domain.formats.compact_form import num_shards
+from planner.output.compact_plan_document import CompactTableDocument
 from planner.output.explain.text.layout import INDENT
-from planner.output.plan_document import CompactTableDocument
 
 _PLAIN_KERNEL, _PLAIN_TYPE = "fused", "fp32"
 

@@ -1,8 +1,8 @@
 """A whole training step with its dense part, as text for people."""
 
 from planner.domain.formats.units import format_seconds
+from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import CompactPlanDocument
 
 
 def whole_step_lines(plan: CompactPlanDocument) -> list[str]:

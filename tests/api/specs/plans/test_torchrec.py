@@ -62,7 +62,7 @@ def test_a_plan_of_torchrec_is_rated_as_the_same_plan_of_ours() -> None:
 
 def test_what_is_exported_is_read_back_as_it_was(examples: Path) -> None:
     spec = json.loads((examples / "dlrm_dcnv2_2x8.json").read_text())
-    spec["solver"] = {"partitioner": "greedy", "time_limit_seconds": 5}
+    spec["solver"] = {"partitioner": "greedy", "time_limit_seconds": 100, "work_limit_seconds": 5}
     request = parse_spec(json.dumps(spec).encode())
     found = solved(
         request.problem, cost_model=request.cost_model, partitioner=request.partitioner, limits=request.limits

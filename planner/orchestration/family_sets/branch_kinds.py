@@ -17,6 +17,7 @@ from planner.orchestration.family_sets.kind_sets import (
 from planner.orchestration.family_sets.priced_sets import MOST_KINDS, PricedSets
 from planner.solver.bounds.boxes import never
 from planner.solver.bounds.chain import lower_bound
+from planner.solver.listed_cuts import lists_all_cuts
 from planner.solver.problem import SolverProblem
 
 _PART_OF_BOXES = 0.3  # part of all boxes that goes to splitting a tree
@@ -73,10 +74,11 @@ def rank_sets(
     sets.raise_by(whole.bound.prices)
     relaxed: dict[int, KindSet] = {}
     boxes: dict[int, int] = {}
+    is_done = np.zeros(len(sets.kinds), dtype=np.bool_)
     boxes_left, enough_seconds = max_boxes - _BOXES_OF_A_SET, known_seconds * _BELOW_KNOWN
     while boxes_left >= _FEWEST_BOXES and not (deadline is not None and deadline.is_over()):
-        number = int(np.argmin(sets.bound_seconds))
-        if sets.bound_seconds[number] >= enough_seconds:
+        number = int(np.argmin(np.where(is_done, np.inf, sets.bound_seconds)))
+        if is_done[number] or sets.bound_seconds[number] >= enough_seconds:
             break
         if number in relaxed:
             boxes[number] = min(max(_MORE_BOXES * boxes[number], _FEWEST_BOXES), boxes_left)
@@ -99,7 +101,9 @@ def rank_sets(
             sets.bound_seconds[number] = np.inf
             continue
         sets.bound_seconds[number] = max(sets.bound_seconds[number], bound.seconds)
-        if bound.is_final:  # all sets together prove no more than this
+        is_done[number] = bound.is_final
+        if bound.is_final and not lists_all_cuts(relaxed[number].priced):
+            # All sets together prove no more than this. (Where all cuts are listed, an exact search may.)
             enough_seconds = min(enough_seconds, float(sets.bound_seconds[number]))
     return RankedSets(sets=sets, whole=whole, relaxed=relaxed, boxes=boxes)
 

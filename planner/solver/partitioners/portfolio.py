@@ -7,6 +7,7 @@ import numpy as np
 
 from planner.errors import SolverDefect
 from planner.solver.evaluate import objective_of
+from planner.solver.listed_cuts import lists_all_cuts
 from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat import MAX_PLACEMENTS, CpSat
@@ -14,7 +15,8 @@ from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.problem import Outcome, Reason, SolverProblem
 
 _SHORTEST_RUN_SECONDS = 0.05
-#: What the exact model is given of the limit: where it often proves something, by tables times ranks, and beyond.
+#: What the exact model is given of the limit: where it lists all cuts, so that its bound holds for every plan, or where
+#: tables times ranks are so few that it often proves the best of the listed ones; and elsewhere.
 _PROVABLE, _PROVING_SHARE, _EXACT_SHARE = 64, 0.4, 0.1
 
 
@@ -57,7 +59,8 @@ def _members(priced: SolverProblem) -> list[tuple[Partitioner, float]]:
     """Return the searches that are run, and their shares of the limit."""
     if num_placements(priced) > MAX_PLACEMENTS:
         return [(LocalSearch(), 1.0)]
-    exact = _PROVING_SHARE if priced.num_tables * priced.num_ranks <= _PROVABLE else _EXACT_SHARE
+    proves = priced.num_tables * priced.num_ranks <= _PROVABLE or lists_all_cuts(priced)
+    exact = _PROVING_SHARE if proves else _EXACT_SHARE
     return [(LocalSearch(), 1.0 - exact), (CpSat(), exact)]
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.orchestration.family_sets.branch_kinds import branch_kinds
+from planner.orchestration.family_sets.branch_kinds import branch_kinds, rank_sets
 from planner.orchestration.family_sets.kind_sets import set_of_just, whole_set
 from planner.orchestration.family_sets.priced_sets import PricedSets
 from planner.solver.bounds.chain import lower_bound
@@ -127,3 +127,20 @@ def test_prices_of_open_sets_prove_no_more_than_of_the_sets_in_them(seed: int) -
         assert of_all <= of_open * ROUNDING <= of_set * ROUNDING**2
     nothing, _ = sets.best_prices(none, none, 0)
     assert nothing == np.inf, "no table has a family"
+
+
+def test_where_all_cuts_are_listed_other_sets_are_relaxed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exact search may then prove more of the set with the least bound, and the bound stands on the others."""
+    more = 0
+    for seed in range(6):
+        priced, relaxed = small(seed), []
+        for is_listed in (False, True):
+            monkeypatch.setattr(
+                "planner.orchestration.family_sets.branch_kinds.lists_all_cuts", lambda _, listed=is_listed: listed
+            )
+            ranked = rank_sets(priced, max_boxes=400, known_seconds=np.inf)
+            assert ranked is not None
+            relaxed.append(len(ranked.relaxed))
+        assert relaxed[1] >= relaxed[0]
+        more += relaxed[1] > relaxed[0]
+    assert more

@@ -80,8 +80,10 @@ def test_by_the_clock_all_of_the_limit_is_there_to_be_used(monkeypatch: pytest.M
     assert [round(one.time_limit_seconds / 100, 1) for one in member.limits] == [0.6, 1.0]
 
 
-def test_the_exact_search_has_most_where_it_often_proves_something() -> None:
-    """A portfolio gives a problem of 3 tables on 4 ranks more of its work than one of 30."""
+def test_the_exact_search_has_most_where_it_often_proves_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A portfolio gives 3 tables on 4 ranks more of its work than 30 tables, unless all cuts of these are listed."""
     small, large = (portfolio._members(random_priced(0, num_tables=tables)) for tables in (3, 30))  # noqa: SLF001
     assert [share for _, share in small] == [0.6, 0.4]
     assert [share for _, share in large] == [0.9, 0.1]
+    monkeypatch.setattr(portfolio, "lists_all_cuts", lambda _: True)
+    assert [share for _, share in portfolio._members(random_priced(0, num_tables=30))] == [0.6, 0.4]  # noqa: SLF001

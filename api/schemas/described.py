@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, create
 from pydantic_core import CoreSchema
 
 from api.schemas.base import Document
-from planner.output.plan_document import Example
+from planner.output.field_example import Example
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal, TypedDict
 
+from planner.output.checkpoint_document import CheckpointFactsDocument
+from planner.output.field_example import Example
 from planner.output.plan_document import (
-    CheckpointFactsDocument,
-    Example,
     HeadDocument,
     SearchDocument,
     StepLoadsDocument,

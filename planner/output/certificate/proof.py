@@ -135,7 +135,7 @@ class _Kinds:
         self._nodes.extend(_boxes(priced, replace(self._wanted, max_boxes=max_boxes), start))
         return start
 
-    def _unplanned(self, allowed: Bools) -> int | None:
+    def _unplanned(self, allowed: Bools, max_boxes: int = 1) -> int | None:
         """Add the plans of some kinds of which no listed cut fits for a table."""
         some = self._some
         if not np.all(allowed[some.family_kind[some.shape_family[some.pinned_shape]]]):
@@ -143,7 +143,7 @@ class _Kinds:
         rest = restrict(some, allowed[some.family_kind])
         if not _has_all_tables(rest, np.ones(rest.num_families, dtype=np.bool_)):
             return None
-        return _grow_boxes(rest, replace(self._wanted, max_boxes=1), self._nodes)
+        return _grow_boxes(rest, replace(self._wanted, max_boxes=max_boxes), self._nodes)
 
 
 class _Sets(_Kinds):
@@ -204,13 +204,15 @@ class _Tree(_Kinds):
     def grow(self, number: int | None, allowed: Bools, required: Bools) -> int | None:
         """Add a node of the tree, which has the plans that use all required kinds, and others only that are allowed."""
         if number is None:
-            return self._unplanned(allowed)
+            return self._unplanned(allowed, self._boxes)
         one = self._tree[number].kinds
         missing = np.flatnonzero(one.required & ~required)
         if len(missing):  # a table has no other kind
             kind = int(missing[0])
             (without, _), (_, with_it) = halves_of(allowed, required, kind)
-            return self._split(kind, lambda: self._unplanned(without), lambda: self.grow(number, allowed, with_it))
+            return self._split(
+                kind, lambda: self._unplanned(without, self._boxes), lambda: self.grow(number, allowed, with_it)
+            )
         children = self._tree[number].children
         if children is None:
             return self._boxes_of(one.priced, self._boxes)

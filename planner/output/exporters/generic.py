@@ -11,10 +11,10 @@ from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.plan import Evaluation, Plan, Prediction
 from planner.domain.problem.checkpoint import CheckpointLoad
+from planner.output.checkpoint_document import CheckpointDocument
 from planner.output.compact_plan_document import CompactCheckpointDocument, CompactPlanDocument, CompactTableDocument
 from planner.output.exporters.image import image_of
 from planner.output.plan_document import (
-    CheckpointDocument,
     EvidenceDocument,
     FallbackDocument,
     GapPartsDocument,

@@ -13,7 +13,8 @@ from planner.domain.formats.canonical_json import canonical_bytes
 from planner.output import compact_plan_document, plan_document
 from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.exporters.generic import score_document
-from planner.output.plan_document import Example, PlanDocument, ScoreDocument
+from planner.output.field_example import Example
+from planner.output.plan_document import PlanDocument, ScoreDocument
 from tests.support.planning.long_plans import compact, to_document
 from tests.support.planning.whole_plan import whole_plan
 

@@ -8,6 +8,7 @@ from typing import get_args, get_type_hints, is_typeddict
 
 import pytest
 
+from planner.output import checkpoint_document
 from planner.output import plan_document as definition
 from planner.pricing.memory import LINES
 
@@ -31,8 +32,8 @@ VARIABLES = {
     "surrogate": definition.SurrogateDocument,
     "serving": definition.ServingDocument,
     "movement": definition.MovementDocument,
-    "checkpoint": definition.CheckpointDocument,
-    "size": definition.CheckpointSizeDocument,
+    "checkpoint": checkpoint_document.CheckpointDocument,
+    "size": checkpoint_document.CheckpointSizeDocument,
     "rank": definition.RankDocument,
     "phase": definition.PhaseDocument,
     "start": definition.StartDocument,

@@ -99,7 +99,7 @@ def first_sets(priced: SolverProblem, kind_scheme: Ints) -> Iterator[KindSet]:
 
     ``kind_scheme`` is the scheme of each kind, (K,). A table that has neither scheme adds its kind of the least start.
     """
-    schemes, has = np.unique(kind_scheme).tolist(), _kinds_of_tables(priced)
+    schemes, has = np.unique(kind_scheme).tolist(), kinds_of_tables(priced)
     starts = np.sum(priced.kind_start_seconds, axis=1)
     groups = {}
     for size in (1, 2):
@@ -219,7 +219,7 @@ def _set_of(priced: SolverProblem, allowed: Bools, required: Bools, *, charges_o
     if not np.all(allowed[priced.family_kind[priced.shape_family[priced.pinned_shape]]]):
         return None
     some = restrict(priced, allowed[priced.family_kind])
-    has = _kinds_of_tables(some)
+    has = kinds_of_tables(some)
     used: Bools = np.any(has, axis=0)
     if not np.all(np.any(has, axis=1)) or np.any(required & ~used):
         return None
@@ -233,7 +233,7 @@ def _set_of(priced: SolverProblem, allowed: Bools, required: Bools, *, charges_o
     return KindSet(priced=chosen, allowed=used, required=required, bound=Bound(seconds=0.0, hint=None))
 
 
-def _kinds_of_tables(priced: SolverProblem) -> Bools:
+def kinds_of_tables(priced: SolverProblem) -> Bools:
     """Return which kinds the families of each table are of, (T, K)."""
     has = np.zeros((priced.num_tables, priced.num_kinds), dtype=np.bool_)
     has[priced.family_table, priced.family_kind] = True

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Bools, Floats
+from planner.orchestration.family_sets.kind_sets import kinds_of_tables
 from planner.solver.bounds.chain import ROUNDING
 from planner.solver.bounds.dual import Prices, reduced_costs
 from planner.solver.bounds.relaxation import Relaxation, relaxations
@@ -26,8 +27,7 @@ class PricedSets:
 
     def __init__(self, priced: SolverProblem) -> None:
         self._priced = priced
-        has = np.zeros((priced.num_tables, priced.num_kinds), dtype=np.bool_)
-        has[priced.family_table, priced.family_kind] = True
+        has = kinds_of_tables(priced)
         every: Bools = (np.arange(2**priced.num_kinds)[:, None] >> np.arange(priced.num_kinds)) & 1 == 1
         serves_all = np.all(every @ np.unique(has, axis=0).T, axis=1)
         pinned = priced.family_kind[priced.shape_family[priced.pinned_shape]]

@@ -105,7 +105,7 @@ def shards_on(rank: int, groups: Iterable[Mapping[str, Any]]) -> list[dict[str, 
 
 
 def rows_of(columns: Any) -> list[Any]:
-    """Return the rows that columns stand for; a list is returned as it is.
+    """Return the rows that columns stand for; a list is returned unchanged.
 
     Raises
     ------

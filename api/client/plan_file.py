@@ -33,9 +33,9 @@ class PlanFile:
 def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str], *, form: Form = "long") -> PlanFile:
     """Bring a file up to date with a channel; ``form`` is that of a plan that is written.
 
-    A plan of a service that knows the long form alone is written in long form. The ETag is kept beside the file in
-    ``PATH.etag`` with the file's hash and form. It is used only while the file still has those bytes, so a file that
-    was cut or edited is fetched anew.
+    If the service knows only the long form, the plan is written in long form. ``PATH.etag``, beside the file, has the
+    ETag with the hash and the form of the file. The ETag counts only while the hash matches: after an edit the plan is
+    fetched again.
 
     Raises
     ------

@@ -27,7 +27,7 @@ class Look:
     work_fraction: float  # of the whole search
     chain: int  # counted from 0, in the order in which chains first run
     stage: str  # "race", "anneal", "refine" or "repair"
-    objective_seconds: float  # of the chain as it is, whether it fits or not
+    objective_seconds: float  # of the chain's current state, also if it exceeds the memory
     best_seconds: float  # of the best plan that the chain has seen; infinite without one
 
 

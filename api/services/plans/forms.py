@@ -1,4 +1,4 @@
-"""The two forms of a stored plan: compact, as it is stored and used, and long, as most readers know it."""
+"""The two forms of a stored plan: the compact form, which is stored, and the long form, which is the default answer."""
 
 import json
 from collections.abc import Iterator

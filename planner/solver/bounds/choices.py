@@ -52,9 +52,9 @@ class Choices:
     def in_all(self, costs: Floats) -> Floats:
         """Return what all pieces of each choice come to at least, (C, N), for costs of shapes, (S, N)."""
         return self._joined(
-            np.min([_least_in_all(cost, one.widths, one.columns, k) for k in range(fewest, after)], axis=0)
+            np.min([lines.least_in_all(k) for k in range(fewest, after)], axis=0)
             for one in self._groups
-            for cost in (_of(one, costs),)
+            for lines in (_Lines(_of(one, costs), one.widths, one.columns),)
             for fewest, after in one.ranges
         )
 
@@ -114,17 +114,29 @@ def _of(one: _Alike, costs: Floats) -> Floats:
     return found
 
 
-def _least_in_all(cost: Floats, widths: Floats, columns: float, pieces: int) -> Floats:
-    """Return what k pieces of all columns cost at least, shape (N, F'); ``cost`` is (W, N, F')."""
-    if len(widths) == 1:
-        whole: Floats = pieces * cost[0]
-        return whole
-    share = columns / pieces
-    at = int(np.clip(np.searchsorted(widths, share), 1, len(widths) - 1))
-    bounds = []
-    for low, high in {(at - 1, at), (max(at - 1, 0), min(at + 1, len(widths) - 1)), (0, len(widths) - 1)}:
-        slope = (cost[high] - cost[low]) / (widths[high] - widths[low])  # (N, F')
-        least = np.min(cost - slope * widths[:, None, None], axis=0)
-        bounds.append(pieces * least + slope * columns)
-    best: Floats = np.max(bounds, axis=0)
-    return best
+class _Lines:
+    """Lines below costs of families by columns, (W, N, F'), each through two widths; kept for other numbers."""
+
+    def __init__(self, cost: Floats, widths: Floats, columns: float) -> None:
+        self._cost, self._widths, self._columns = cost, widths, columns
+        self._known: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+
+    def least_in_all(self, pieces: int) -> Floats:
+        """Return what k pieces of all columns cost at least, shape (N, F')."""
+        last = len(self._widths) - 1
+        if not last:
+            whole: Floats = pieces * self._cost[0]
+            return whole
+        share = self._columns / pieces
+        at = int(np.clip(np.searchsorted(self._widths, share), 1, last))
+        lines = [self._line(low, high) for low, high in {(at - 1, at), (at - 1, min(at + 1, last)), (0, last)}]
+        best: Floats = np.max([pieces * least + in_all for least, in_all in lines], axis=0)
+        return best
+
+    def _line(self, low: int, high: int) -> tuple[Floats, Floats]:
+        """Return where the highest line with the slope between two widths begins, and what it adds for all columns."""
+        if (low, high) not in self._known:
+            slope = (self._cost[high] - self._cost[low]) / (self._widths[high] - self._widths[low])  # (N, F')
+            least = np.min(self._cost - slope * self._widths[:, None, None], axis=0)
+            self._known[low, high] = least, slope * self._columns
+        return self._known[low, high]

@@ -29,6 +29,7 @@ _MOST_ROWS = 4  # that are added for one room at a time
 _MORE = 1 + 1e-9  # of numbers that fit, so that rounding makes no piece larger than it is
 _BELOW = 1 - 1e-10  # of a least piece, for the piece that it is made of to count whatever is rounded
 _MOST_SIZES = 2**20  # in memory at a time: 20,000 pieces in all rooms would take gigabytes
+_ROOMS_AT_ONCE = 64  # of those among which the widest crowded one is looked for
 _BROKEN = 1e-6  # parts of a rank by which a row is broken
 
 
@@ -105,8 +106,13 @@ def sizes(seconds: Floats, rooms: Floats, parts: Ints, least: Floats) -> Floats:
 
 
 def taken_in_rooms(seconds: Floats, copies: Floats, rooms: Floats, parts: Ints, least: Floats) -> Floats:
-    """Return the sizes of all copies of S pieces together in each of N rooms, (N,); some rooms at a time."""
+    """Return the sizes of all copies of S pieces together in each of N rooms, (N,); some rooms at a time.
+
+    Pieces that have the size 0 in all rooms are left out.
+    """
     taken = np.empty(len(rooms))
+    is_counted = seconds >= np.min(np.where(parts > 0, rooms / (parts + 1), least), initial=np.inf) * _BELOW
+    seconds, copies = seconds[is_counted], copies[is_counted]
     step = max(_MOST_SIZES // max(len(seconds), 1), 1)
     for start in range(0, len(rooms), step):
         some = slice(start, start + step)
@@ -151,9 +157,13 @@ def _widest(model: Relaxation, share: Floats, phase: int, above: float, below: f
     least = np.append(np.broadcast_to(longest[None, :, None], sums.shape) * _BELOW, np.zeros(cut.size))
     parts = np.append(np.zeros(sums.size, dtype=np.int64), np.broadcast_to(times[:, None], cut.shape))
     some = (rooms > above) & (rooms < below * (1 - _ALIKE)) & ((parts > 0) | (rooms < least * (_MOST_PARTS + 1)))
-    rooms, parts, least = rooms[some], parts[some], least[some]
-    crowded = taken_in_rooms(seconds, copies, rooms, parts, least) > _num_ranks(model) + _BROKEN
-    return float(np.max(rooms[crowded], initial=0.0))
+    widest_first = np.flatnonzero(some)[np.argsort(-rooms[some], kind="stable")]
+    for start in range(0, len(widest_first), _ROOMS_AT_ONCE):
+        at = widest_first[start : start + _ROOMS_AT_ONCE]
+        crowded = taken_in_rooms(seconds, copies, rooms[at], parts[at], least[at]) > _num_ranks(model) + _BROKEN
+        if np.any(crowded):
+            return float(rooms[at[np.argmax(crowded)]])
+    return 0.0
 
 
 def _pieces(model: Relaxation, share: Floats, phase: int) -> tuple[Floats, Floats]:

@@ -168,7 +168,9 @@ def _solve(
     began_seconds: float,
 ) -> PlanResult:
     """Plan a problem with the kernels that it offers; ``began_seconds`` is of the monotonic clock."""
+    listing_seconds = time.monotonic()
     listed = list_and_price(problem, cost_model)
+    listed_seconds = time.monotonic() - listing_seconds
     if isinstance(listed, Infeasibility):
         return no_plan(listed)
     families, priced = listed
@@ -184,6 +186,7 @@ def _solve(
         assumptions=assumptions,
         began_seconds=began_seconds,
         previous_state=previous_state,
+        listed_seconds=listed_seconds,
     )
     reporter = IncumbentReporter(context, on_result)
     result = solve_compatible_sets(context, priced, partitioner, reporter)

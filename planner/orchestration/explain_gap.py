@@ -26,9 +26,9 @@ def parts_of_gap(
     """Return what lies between an assignment and a bound; ``None`` if moving from a plan that runs costs something.
 
     ``bounds`` are those of the sets that hold all plans; none if the bound is another one. ``is_exact`` says that an
-    exact search might still raise the bound.
+    exact search might still raise the bound. After the time limit nothing is worked out.
     """
-    if priced.move is not None or bound_seconds <= 0:
+    if priced.move is not None or bound_seconds <= 0 or context.end.is_over():
         return None
     found_seconds = step_seconds_of(priced, assignment)
     boxes = affordable_boxes(_WORK * context.limits.work_seconds, priced.num_tables, priced.num_ranks)
@@ -37,7 +37,7 @@ def parts_of_gap(
         assignment,
         min(bound_seconds, found_seconds),
         max_boxes=boxes,
-        is_over=context.deadline.is_over,
+        is_over=context.end.is_over,
     )
     relaxed_seconds = min((bound.relaxed_seconds for bound in bounds), default=bound_seconds)
     is_final = bool(bounds) and min(bounds, key=lambda bound: bound.seconds).is_final

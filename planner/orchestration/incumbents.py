@@ -49,6 +49,11 @@ class IncumbentReporter:
         self._rest_until_seconds = 0.0  # monotonic clock
 
     @property
+    def is_streaming(self) -> bool:
+        """Whether plans are passed on while searches run."""
+        return self._on_result is not None
+
+    @property
     def best_seconds(self) -> float:
         """What a search minimises, of the best plan that is kept; infinite before there is one."""
         return float("inf") if self.best is None else self.best.found.objective_seconds

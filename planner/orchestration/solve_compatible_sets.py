@@ -38,9 +38,9 @@ _BOUNDED = 0.25  # on the bound
 _SEARCHED = 0.75  # on the search
 _LOOKED_AT = 0.5  # of that, on sets of kinds before the best of them is searched for the rest
 _BOUNDED_UNTIL = 0.45  # part of what is left of the time limit: deadline of bounds
-#: Of the time limit, for what comes after the search; and what it took to finish a plan, so many times: another one may
-#: be found at the end.
-_SPARE, _FINISHES = 0.01, 2
+#: What it took to finish a plan is kept free for what comes after the search, so many times: another plan may be found
+#: at the end.
+_FINISHES = 2
 _UNSOLVED = 0.5  # of the time limit, at least, for a search that begins without any plan
 _LATE = 0.02  # of the time limit: what ends so late may have been cut by the clock
 
@@ -59,7 +59,7 @@ def solve_compatible_sets(
     modes = [(mask, pruned if np.all(mask) else prune(restrict(priced, mask))) for mask in found.masks]
     modes = [(mask, mode) for mask, mode in modes if len(np.unique(mode.family_table)) == mode.num_tables]
     reporter.until_seconds = math.inf
-    if modes:
+    if modes and reporter.is_streaming:  # for first plans; bounds that follow are no lower
         reporter.raise_bound(quick_bound(pruned))
     family_sets = [first_plan(context, mode, reporter) for _, mode in modes]
     _charge_any_move(context, family_sets, reporter)
@@ -132,9 +132,13 @@ class _Search:
                 continue
             fraction = (part - spent_fraction) / (len(family_sets) - index)
             spent_fraction += fraction
-            searched_seconds = context.limits.time_limit_seconds * (1 - _SPARE) - _FINISHES * reporter.finish_seconds
-            reporter.until_seconds = context.began_seconds + searched_seconds
-            left_seconds = searched_seconds - (time.monotonic() - context.began_seconds)
+            reporter.until_seconds = min(
+                context.deadline.until_seconds, context.end.until_seconds - _FINISHES * reporter.finish_seconds
+            )
+            left_seconds = reporter.until_seconds - time.monotonic()
+            if left_seconds <= 0 and not is_unsolved:
+                family_set.outcome = _cut_by_clock(family_set.outcome)
+                continue
             if reserved_seconds is None:
                 reserved_seconds = (1 - part) * max(left_seconds, 0.0)
             if is_unsolved:  # what came before was late, and found nothing that could be the answer

@@ -27,7 +27,11 @@ class Deadline:
             self._ended.append(now)
         return now >= self.until_seconds
 
+    @property
+    def left_seconds(self) -> float:
+        """Seconds until the moment; negative after it."""
+        return self.until_seconds - time.monotonic()
+
     def after(self, part: float) -> "Deadline":
         """Return an earlier deadline, after this part of the time that is left."""
-        now = time.monotonic()
-        return Deadline(now + part * max(self.until_seconds - now, 0.0), self._ended)
+        return Deadline(time.monotonic() + part * max(self.left_seconds, 0.0), self._ended)

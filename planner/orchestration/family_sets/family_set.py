@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.finish_plan import SolveContext
 from planner.orchestration.incumbents import IncumbentReporter
 from planner.orchestration.previous_plan import warm_start_from, with_home_sites
@@ -63,9 +64,16 @@ def least_seconds(family_sets: list[FamilySet]) -> float:
     return min((family_set.seconds for family_set in family_sets), default=np.inf)
 
 
-def first_plan(context: SolveContext, priced: SolverProblem, reporter: IncumbentReporter) -> FamilySet:
-    """Construct a plan of a set before anything that takes time: from the plan that runs already, where one does."""
+def first_plan(
+    context: SolveContext, priced: SolverProblem, reporter: IncumbentReporter, deadline: Deadline | None = None
+) -> FamilySet:
+    """Construct a plan of a set before anything that takes time: from the plan that runs already, where one does.
+
+    A set that may go without a plan is given a ``deadline``.
+    """
     limits = replace(context.limits, work_limit_seconds=_FIRST * context.limits.work_seconds)
+    if deadline is not None:
+        limits = replace(limits, time_limit_seconds=max(deadline.left_seconds, 1e-3))
     report: OnIncumbent | None = functools.partial(reporter.report, priced)
     outcome = None
     if context.previous_state is not None:
@@ -74,7 +82,9 @@ def first_plan(context: SolveContext, priced: SolverProblem, reporter: Incumbent
         priced, before = at_home(context, priced)
         outcome = resume(priced, before, limits, on_incumbent=report)
     if outcome is None or outcome.assignment is None:
-        outcome = Greedy(first_of_few=True).solve(priced, limits, SearchOptions(on_incumbent=report))
+        outcome = Greedy(first_of_few=True, may_fail=deadline is not None).solve(
+            priced, limits, SearchOptions(on_incumbent=report)
+        )
     return FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
 
 

@@ -24,6 +24,7 @@ from planner.orchestration.finish_plan import SolveContext
 from planner.orchestration.incumbents import IncumbentReporter
 from planner.pricing.price_options import drop_unusable, restrict
 from planner.solver.bounds.chain import Bound, lower_bound
+from planner.solver.bounds.crowding import exceed_memory
 from planner.solver.evaluate import used_kinds
 from planner.solver.memo import forget_derived
 from planner.solver.problem import Outcome, SolverProblem
@@ -35,6 +36,8 @@ _FEWEST_SEARCHED = 2
 #: set (decision 0072).
 _CLOSE_BOUNDS = 1.04
 _PROVABLE = 64  # tables times ranks, up to which an exact search often ends
+#: Times as long as listing and pricing took, that a bound and the start of a search take at most.
+_BOUNDS_LISTED = 3.0
 _FIRST_UNTIL = 0.25  # part of what is left of the time limit: deadline of first plans
 
 
@@ -59,7 +62,13 @@ class SetsOfKinds:
 
     tried: list[FamilySet]  # with first plans
     leaves: list[Leaf]
-    is_cut_by_clock: bool  # another run may try other sets
+    is_first_cut: bool  # whether the clock ended first plans
+    bounded: Deadline  # of the work on bounds
+
+    @property
+    def is_cut_by_clock(self) -> bool:
+        """Whether another run may try other sets."""
+        return self.is_first_cut or self.bounded.ended_work
 
     @property
     def family_sets(self) -> list[FamilySet]:
@@ -79,7 +88,7 @@ class SetsOfKinds:
         leaves.sort(key=lambda leaf: leaf.family_set.bound.seconds)
         best = min(leaves, key=lambda leaf: leaf.seconds)
         some = [leaf for leaf in leaves if leaf is best or leaf in leaves[:most]]
-        found = sorted((_decided(context, leaf) for leaf in some), key=lambda one: one.bound.seconds)
+        found = sorted((_decided(context, leaf, self.bounded) for leaf in some), key=lambda one: one.bound.seconds)
         close_seconds = min(known_seconds, _CLOSE_BOUNDS * found[0].bound.seconds)
         return [one for one in found if one is found[0] or one.bound.seconds < close_seconds][:most]
 
@@ -123,7 +132,8 @@ def sets_of_kinds(
     of_leaves = [priced for leaf in leaves for priced in (leaf.family_set.priced, leaf.kinds.priced)]
     for problem in (*of_modes, *(one.priced for one in tried), *of_leaves):
         forget_derived(problem)
-    return SetsOfKinds(tried=tried, leaves=leaves, is_cut_by_clock=first.ended_work or bounded.ended_work)
+    is_first_cut = first.ended_work or any(one.outcome.limit == "time" for one in tried)
+    return SetsOfKinds(tried=tried, leaves=leaves, is_first_cut=is_first_cut, bounded=bounded)
 
 
 def _most_searched(priced: SolverProblem) -> int:
@@ -147,7 +157,9 @@ def _first_plans(
     for one in itertools.islice(first_sets(usable, kind_scheme), most):
         if deadline.is_over():
             return
-        found = first_plan(context, one.priced, reporter)
+        if exceed_memory(one.priced):  # a repair would spend all its work
+            continue
+        found = first_plan(context, one.priced, reporter, deadline)
         yield found
         best = found if best is None or found.seconds < best.seconds else best
     improves = best is not None
@@ -158,7 +170,9 @@ def _first_plans(
             if deadline.is_over():
                 return
             most -= 1
-            found = first_plan(context, one.priced, reporter)
+            if exceed_memory(one.priced):
+                continue
+            found = first_plan(context, one.priced, reporter, deadline)
             yield found
             if found.seconds < best.seconds:
                 best, improves = found, True
@@ -194,11 +208,11 @@ def _with_best(context: SolveContext, priced: SolverProblem, bound: Bound, plans
     return found
 
 
-def _decided(context: SolveContext, leaf: Leaf) -> FamilySet:
+def _decided(context: SolveContext, leaf: Leaf, bounded: Deadline) -> FamilySet:
     """Return the plans of a leaf that use the kinds of its best plan, or those of the relaxation if these promise more.
 
     If a leaf leaves kinds open, a search would not know what its plans start. A leaf so small that an exact search
-    proves something of all its plans stays as it is.
+    proves something of all its plans stays as it is, and so does a leaf for which no time is left.
     """
     family_set, kinds = leaf.family_set, leaf.kinds
     if kinds.is_decided or _looks(family_set.priced) <= _PROVABLE:
@@ -210,6 +224,8 @@ def _decided(context: SolveContext, leaf: Leaf) -> FamilySet:
         wanted.append(kinds_of_options(kinds.priced, family_set.bound.hint.option))
     if kinds.promising is not None:
         wanted.append(kinds.promising)
+    if context.deadline.left_seconds < _BOUNDS_LISTED * context.listed_seconds and bounded.is_over():
+        return family_set
     sets: dict[bytes, KindSet] = {}
     for used in wanted:
         just = set_of_just(leaf.usable, kinds.required | used[: len(kinds.required)])

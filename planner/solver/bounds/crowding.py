@@ -24,13 +24,23 @@ def crowding_families(priced: SolverProblem) -> Bools:
     """
     if not priced.num_families:
         return np.zeros(0, dtype=np.bool_)
+    left = _families_with_room(priced)
+    return np.zeros(priced.num_families, dtype=np.bool_) if left is None else ~left
+
+
+def exceed_memory(priced: SolverProblem) -> bool:
+    """Whether the tables take more memory than the cluster has, whatever families they choose."""
+    return _families_with_room(priced) is None
+
+
+def _families_with_room(priced: SolverProblem) -> Bools | None:
+    """Return families that leave the other tables room, (F,); ``None`` where a table has none left."""
     first, _ = priced.shapes_of_family
     per_column = np.minimum.reduceat(priced.shape_total_bytes / priced.shape_columns[:, None], first, axis=0)
     taken: Floats = per_column * priced.table_columns[priced.family_table][:, None]
     room: Floats = priced.capacity_bytes.sum(axis=0)
     every = np.ones(priced.num_families, dtype=np.bool_)
-    left = _with_room(priced.family_table, priced.num_tables, taken, room, every)
-    return ~every if left is None else ~left
+    return _with_room(priced.family_table, priced.num_tables, taken, room, every)
 
 
 def choices_with_room(model: Relaxation, left: Bools) -> Bools | None:

@@ -25,9 +25,13 @@ class Greedy:
 
     name = "greedy"
 
-    def __init__(self, *, first_only: bool = False, first_of_few: bool = False) -> None:
-        """With ``first_only`` the first plan that fits is the answer, with ``first_of_few`` the best of a few."""
+    def __init__(self, *, first_only: bool = False, first_of_few: bool = False, may_fail: bool = False) -> None:
+        """With ``first_only`` the first plan that fits is the answer, with ``first_of_few`` the best of a few.
+
+        A search that ``may_fail`` repairs nothing after its limit.
+        """
         self._first_only = first_only or first_of_few
+        self._may_fail = may_fail
         self._first_looks = _FIRST_LOOKS if first_of_few else 0
 
     def solve(self, priced: SolverProblem, limits: SolveLimits, options: SearchOptions = NO_OPTIONS) -> Outcome:
@@ -53,7 +57,8 @@ class Greedy:
                 nearest = chain
             if effort.fraction >= (1.0 if best.assignment is not None else _REPAIR_FROM):
                 break
-        if best.assignment is None and nearest is not None:
+        is_wanted = not (self._may_fail and effort.is_late)
+        if best.assignment is None and nearest is not None and is_wanted:
             # A late construction leaves no time for its repair, and a problem that has a plan must get one.
             nearest.repair(Effort(_with_time_to_repair(limits)) if effort.is_late else effort)
             best.consider(nearest.assignment())
@@ -63,7 +68,8 @@ class Greedy:
             best = IncumbentTracker(priced, self.name, options.on_incumbent)
             best.consider(first)
         detail = "" if best.assignment is not None else "no construction fits the memory of every rank"
-        return best.outcome(effort.limit if effort.fraction >= 1 else "iterations", detail)
+        is_cut_by_clock = limits.reproducible and effort.limit == "time"
+        return best.outcome(effort.limit if is_cut_by_clock or effort.fraction >= 1 else "iterations", detail)
 
 
 def _with_time_to_repair(limits: SolveLimits) -> SolveLimits:

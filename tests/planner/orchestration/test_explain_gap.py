@@ -103,3 +103,19 @@ def test_what_the_second_half_of_a_solve_gained(
     monkeypatch.setattr(explain_gap, "time", Clock)
     late = late_gain(context, reporter, first.seconds)
     assert late is None if gain is None else late == pytest.approx(gain * first.seconds, rel=1e-3)
+
+
+def test_a_gap_is_not_divided_after_the_time_limit() -> None:
+    solve = begun_solve(uneven(), LIMITS)
+    first, bound = solve.first, lower_bound(solve.first.priced)
+    assert first.outcome.assignment is not None
+
+    def divided(began_seconds: float) -> bool:
+        context = replace(solve.context, began_seconds=began_seconds)
+        assert first.outcome.assignment is not None
+        parts = parts_of_gap(context, first.priced, first.outcome.assignment, bound.seconds, [bound], is_exact=False)
+        return parts is not None
+
+    now = time.monotonic()
+    assert divided(now)
+    assert not divided(now - LIMITS.time_limit_seconds)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from planner.orchestration import solve_compatible_sets as solving
+from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet
 from planner.orchestration.family_sets.kind_sets import KindSet
 from planner.orchestration.family_sets.sets_of_kinds import Leaf, SetsOfKinds
@@ -108,7 +109,7 @@ def test_what_sets_leave_of_the_work_is_spent_on_the_best_one(monkeypatch: pytes
 
     leaves = [leaf_of(one) for one in alike(found, 0.1, (1 + ratio) / 2, (2 + ratio) / 3)]
     searching, seen = search(solve, good)
-    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_cut_by_clock=False))
+    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_first_cut=False, bounded=Deadline()))
     share = 0.5 / 3
     assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0 * share, 0.75 * 8.0 * (1 - share)])
 
@@ -118,10 +119,10 @@ def test_a_set_whose_bound_is_far_above_the_least_one_is_not_searched() -> None:
     solve = begun()
     leaves = [leaf_of(one) for one in alike(solve, 0.5, 0.51, 0.9)]
     searching, seen = search(solve)
-    searching.best_of(SetsOfKinds(tried=[], leaves=leaves[::2], is_cut_by_clock=False))
+    searching.best_of(SetsOfKinds(tried=[], leaves=leaves[::2], is_first_cut=False, bounded=Deadline()))
     assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0])
     searching, seen = search(solve)
-    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_cut_by_clock=False))
+    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_first_cut=False, bounded=Deadline()))
     assert len(seen.limits) == 3, "the two that are close, and the better one of them again"
 
 
@@ -130,5 +131,33 @@ def test_a_set_without_a_bound_is_searched() -> None:
     solve = begun()
     leaves = [leaf_of(one) for one in alike(solve, 0.0)]
     searching, seen = search(solve)
-    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_cut_by_clock=False))
+    searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_first_cut=False, bounded=Deadline()))
     assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0])
+
+
+def test_no_search_begins_after_its_time_if_a_plan_is_known() -> None:
+    """The plan says that the clock ended work; a solve without a plan is searched all the same."""
+    solve = begun()
+    late = replace(solve, context=replace(solve.context, began_seconds=0.0))
+    searching, seen = search(late)
+    sets = alike(late, 0.5, 0.6)
+    searching.each(sets, 1.0)
+    assert not seen.limits
+    assert [one.outcome.limit for one in sets] == ["time", "time"]
+    for one in sets:
+        one.outcome = Outcome.without_plan("", None)
+    searching.each(sets, 1.0)
+    assert len(seen.limits) == 2
+
+
+def test_searches_end_in_time_for_the_plan_to_be_finished() -> None:
+    """As long before the limit as listing and pricing took, within a hundredth and a fifth of it."""
+    context = begun().context
+
+    def reserved_seconds(listed_seconds: float) -> float:
+        some = replace(context, listed_seconds=listed_seconds)
+        return some.end.until_seconds - some.deadline.until_seconds
+
+    assert reserved_seconds(0.0) == pytest.approx(1.0)
+    assert reserved_seconds(7.0) == pytest.approx(7.0)
+    assert reserved_seconds(70.0) == pytest.approx(20.0)

@@ -14,6 +14,7 @@ from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import enumerate_families
 from planner.orchestration import solve_compatible_sets as solve_module
 from planner.orchestration.family_sets import sets_of_kinds as sets_of_kinds_module
+from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet
 from planner.pipeline import plan
 from planner.pricing.price_options import price, restrict
@@ -202,7 +203,7 @@ def test_of_all_other_sets_the_most_promising_one_is_searched(monkeypatch: pytes
     others = [leaf for leaf in found.leaves if leaf.kinds.elsewhere]
     assert others
     for leaf in others:
-        decided = sets_of_kinds_module._decided(solve.context, leaf)  # noqa: SLF001
+        decided = sets_of_kinds_module._decided(solve.context, leaf, Deadline())  # noqa: SLF001
         assert decided.priced.charged_kinds.tobytes() not in leaf.kinds.elsewhere
 
 
@@ -219,3 +220,38 @@ def test_sets_begin_with_the_best_plan_that_they_hold() -> None:
     assert first.better(worse.outcome).assignment is good
     found = sets_of_kinds_module._with_best(context, first.priced, first.bound, [first, worse])  # noqa: SLF001
     assert found.seconds == first.seconds
+
+
+def test_no_set_gets_a_bound_once_no_time_is_left_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leaf that leaves kinds open is then searched as it is, and the solve says that the clock ended work."""
+    monkeypatch.setattr(sets_of_kinds_module, "_PROVABLE", 0)
+    problem = long_one(1e-6)
+    solve = begun_solve(problem, LIMITS)
+    masks = compatible_family_sets(problem, solve.context.families).masks
+    found = sets_of_kinds_module.sets_of_kinds(
+        solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: 1, Deadline()
+    )
+    assert not found.is_cut_by_clock
+    leaf = next(leaf for leaf in found.leaves if not leaf.kinds.is_decided)
+    slow = replace(solve.context, listed_seconds=LIMITS.time_limit_seconds)  # so much that a bound would take too long
+    assert sets_of_kinds_module._decided(slow, leaf, found.bounded) is not leaf.family_set  # noqa: SLF001
+    late = replace(found, bounded=Deadline(0.0))
+    assert sets_of_kinds_module._decided(solve.context, leaf, late.bounded) is not leaf.family_set  # noqa: SLF001
+    assert not late.is_cut_by_clock
+    assert sets_of_kinds_module._decided(slow, leaf, late.bounded) is leaf.family_set  # noqa: SLF001
+    assert late.is_cut_by_clock
+
+
+def test_no_first_plan_is_looked_for_in_sets_that_exceed_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = begun_solve(long_one(1e-6), LIMITS)
+    masks = compatible_family_sets(solve.context.problem, solve.context.families).masks
+
+    def num_tried(exceeds: bool) -> int:
+        monkeypatch.setattr(sets_of_kinds_module, "exceed_memory", lambda _: exceeds)
+        found = sets_of_kinds_module.sets_of_kinds(
+            solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: 1, Deadline()
+        )
+        return len(found.tried)
+
+    assert num_tried(exceeds=False) > 1
+    assert num_tried(exceeds=True) == 1

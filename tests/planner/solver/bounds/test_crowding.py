@@ -7,7 +7,7 @@ import pytest
 
 from planner.pricing.price_options import drop_unusable, restrict
 from planner.solver.bounds.chain import lower_bound, priced_memory
-from planner.solver.bounds.crowding import choices_with_room, crowding_families
+from planner.solver.bounds.crowding import choices_with_room, crowding_families, exceed_memory
 from planner.solver.bounds.master import solve_relaxation
 from planner.solver.bounds.relaxation import relaxations
 from planner.solver.evaluate import objective_of
@@ -87,3 +87,16 @@ def test_bounds_stand_on_no_crowding_choice(objective: Objective) -> None:
         own = lower_bound(usable, max_boxes=20, known_seconds=optimum).seconds
         assert min(own, optimum) * (1 - 1e-7) <= certificate["claim"]["bound_seconds"] <= optimum * (1 + 1e-9)
     assert raised >= 2
+
+
+def test_tables_exceed_the_memory_only_if_they_have_no_plan() -> None:
+    num_exceeding = 0
+    for seed in range(5):
+        priced = tight(seed)
+        assert not exceed_memory(priced)
+        for part in (0.5, 0.9):
+            less = replace(priced, capacity_bytes=part * priced.capacity_bytes)
+            if exceed_memory(less):
+                num_exceeding += 1
+                assert brute_force(less) is None
+    assert num_exceeding >= 5

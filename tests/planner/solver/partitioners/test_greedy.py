@@ -114,6 +114,8 @@ def test_a_late_plan_that_does_not_fit_is_repaired(monkeypatch: pytest.MonkeyPat
     )
     count_builds(monkeypatch)
     assert Greedy().solve(tight, SolveLimits(time_limit_seconds=1e-6)).assignment is not None
+    assert Greedy(may_fail=True).solve(tight, SolveLimits(time_limit_seconds=1e-6)).assignment is None
+    assert Greedy(may_fail=True).solve(tight, replace(LIMITS, time_limit_seconds=1e4)).assignment is not None
 
 
 class LateAt(Effort):

@@ -9,6 +9,8 @@ from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverPr
 
 #: Relative gap that counts as none: CP-SAT rounds to ticks, bounds are lowered by float rounding.
 RESOLUTION = 1e-6
+#: The limit of a search that ended early because it found nothing better for long.
+NO_IMPROVEMENT = "no_improvement"
 #: Part of the limit by which work may fall behind the clock before the clock spends the rest.
 _BEHIND = 0.2
 

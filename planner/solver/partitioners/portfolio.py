@@ -8,13 +8,14 @@ import numpy as np
 from planner.errors import SolverDefect
 from planner.solver.evaluate import objective_of
 from planner.solver.listed_cuts import lists_all_cuts
-from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
+from planner.solver.partitioners.base import NO_IMPROVEMENT, NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.exact.columns import num_placements
 from planner.solver.partitioners.exact.cp_sat import MAX_PLACEMENTS, CpSat
 from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.problem import Outcome, Reason, SolverProblem
 
 _SHORTEST_RUN_SECONDS = 0.05
+_WORK = "deterministic_time"
 #: What the exact model is given of the limit: where it lists all cuts, so that its bound holds for every plan, or where
 #: tables times ranks are so few that it often proves the best of the listed ones; and elsewhere.
 _PROVABLE, _PROVING_SHARE, _EXACT_SHARE = 64, 0.4, 0.1
@@ -78,13 +79,16 @@ def _better(priced: SolverProblem, first: Outcome, second: Outcome) -> Outcome:
             return replace(first, bound_seconds=0.0)
         return second
     bound = max(first.bound_seconds, second.bound_seconds)
+    is_better = _value(priced, second) < _value(priced, first)
+    is_proven = second.reason is Reason.OPTIMAL
+    if first.limit == NO_IMPROVEMENT and second.limit == _WORK and not is_better and not is_proven:
+        return replace(first, bound_seconds=bound)
     if second.assignment is None:
         detail = "; ".join(part for part in (first.detail, second.detail) if part)
         limit = second.limit or first.limit
         return replace(first, limit=limit, detail=detail, bound_seconds=bound)
-    winner = second if _value(priced, second) < _value(priced, first) else first
-    is_cut_by_clock = first.limit == "time" and second.reason is not Reason.OPTIMAL
-    limit = first.limit if is_cut_by_clock else second.limit
+    limit = first.limit if first.limit == "time" and not is_proven else second.limit
+    winner = second if is_better else first
     return replace(winner, reason=second.reason, limit=limit, detail=second.detail, bound_seconds=bound)
 
 

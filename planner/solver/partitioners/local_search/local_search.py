@@ -4,9 +4,9 @@ First plans from many choices of options race: their pieces only move. With very
 again at once, and others race after them, which expect the phases to take what they take in the best plan so far.
 Then the best plans are heated again, a little or a lot, cut again and cooled, in as many rounds as the effort allows:
 few tables on few ranks take many hot rounds, a thousand tables one or two mild ones. Which temperature is right
-differs from problem to problem, so that each is tried once and then whichever has gained most. The last part of the
-effort polishes the best plan. A search by the clock runs entrants and rounds side by side on the cores that it may
-use.
+differs from problem to problem, so that each is tried once and then whichever has gained most. Rounds end early if
+many of them in a row gain nothing. The last part of the effort polishes the best plan. A search by the clock runs
+entrants and rounds side by side on the cores that it may use.
 """
 
 import functools
@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.solver.evaluate import rank_loads
-from planner.solver.partitioners.base import NO_OPTIONS, Effort, SearchOptions, SolveLimits
+from planner.solver.partitioners.base import NO_IMPROVEMENT, NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search.chain import FINAL_REFINEMENT, Chain, Stage, annealing, settle
 from planner.solver.partitioners.local_search.constructions import by_choice_rule, constructions
@@ -39,6 +39,8 @@ _FIRST_REFINEMENT_SHARE = 0.05  # of it, for a known plan: cuts and moves that h
 _TEMPERATURES = (0.005, 0.03, 0.2, 1.0, 5.0)
 _PER_ROUND = 4000  # proposals per item
 _FEWEST_ROUNDS, _MOST_ROUNDS = 2, 12
+#: Rounds in a row that gain less than this part of the objective each, after which no other follows.
+_IDLE_ROUNDS, _IDLE_GAIN = 8, 1e-5
 _MANY = 4  # items per rank with which one phase is nearly even from the start
 _FEW = 6  # items per rank, with fewer of which ranks choose their pieces
 _VERY_FEW = 2  # items per rank, with fewer of which no plan comes near the relaxation
@@ -47,6 +49,10 @@ _LEAST_OF_EXPECTED = 0.2  # of the relaxation's slowest rank, that a phase count
 _FILL_UNTIL, _FILLED = 0.3, 2
 _FEWEST_ENTRANTS, _MOST_ENTRANTS = 2, 9
 _LEAST_PER_ENTRANT, _MOST_PER_ENTRANT = 100, 1000  # proposals per item in the first round of a race
+_IDLE = (
+    f"{_IDLE_ROUNDS} rounds of the search in a row improved the plan by less than {_IDLE_GAIN:.3%} each, and the lower"
+    " bound does not change while a search runs"
+)
 
 
 class LocalSearch:
@@ -68,6 +74,8 @@ class LocalSearch:
         if best.seconds <= good_seconds:
             return best.outcome("time" if limits.reproducible and effort.limit == "time" else "gap")
         detail = "" if best.assignment is not None else "no plan that fits the memory of every rank was found"
+        if search.is_idle and not (limits.reproducible and effort.limit == "time"):
+            return best.outcome(NO_IMPROVEMENT, _IDLE)
         return best.outcome(effort.limit, detail)
 
 
@@ -83,6 +91,7 @@ class _Search:
         #: Whether good plans spread their seconds over the phases otherwise than the relaxation, which spreads loads
         #: freely, so that races have to find out how, and cut tables again while they do.
         self._learns = len(view.data.weight) > 1 and self._items <= _VERY_FEW * len(view.data.rank_class)
+        self.is_idle = False  # whether rounds ended because they gained nothing
         #: proposals per item that the whole effort pays for
         self._proposals_per_item = effort.total_seconds / proposal_seconds(self._items) / self._items
 
@@ -182,7 +191,7 @@ class _Search:
         num_parallel = self._parallel.count
         rounds = num_parallel * int(np.clip(self._proposals_per_item / _PER_ROUND, _FEWEST_ROUNDS, _MOST_ROUNDS))
         temperatures = TemperatureBandit(tuple(temperature / self._items for temperature in _TEMPERATURES))
-        began = self._effort.fraction
+        began, idle_rounds = self._effort.fraction, 0
         for first in range(0, rounds, num_parallel):
             if self._done() or not self._pool.plans:
                 return
@@ -201,13 +210,21 @@ class _Search:
                 self._pool.add(chain)
                 temperatures.learn(choice, max(0.0, 1.0 - min(chain.best_seconds, before) / before))
             self._consider()
+            idle_rounds = 0 if self._pool.seconds < before * (1 - _IDLE_GAIN) else idle_rounds + last - first
+            self.is_idle = last < rounds and idle_rounds >= _IDLE_ROUNDS * num_parallel
+            if self.is_idle:
+                return
 
     def refine(self) -> None:
-        """Spend what is left on the best plan, with more lanes on the second as well."""
+        """Spend what is left on the best plan, with more lanes on the second as well.
+
+        After idle rounds that is no more than the usual part.
+        """
         if self._done() or not self._pool.plans:
             return
         chains = [self._loaded(index) for index in range(min(self._parallel.count, len(self._pool.plans)))]
-        self._parallel.each(functools.partial(self._run, chain, FINAL_REFINEMENT, 1.0) for chain in chains)
+        until = min(self._effort.fraction + 1 - _REHEAT_UNTIL, 1.0) if self.is_idle else 1.0
+        self._parallel.each(functools.partial(self._run, chain, FINAL_REFINEMENT, until) for chain in chains)
         for chain in chains:
             self._pool.add(chain)
         self._consider()

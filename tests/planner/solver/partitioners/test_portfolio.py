@@ -61,6 +61,9 @@ class Ending:
         (Ending("time"), Ending("deterministic_time"), "time"),
         (Ending("deterministic_time"), Ending("listed_cuts"), "listed_cuts"),
         (Ending("time"), Ending("listed_cuts", Reason.OPTIMAL), "listed_cuts"),
+        (Ending("no_improvement"), Ending("deterministic_time"), "no_improvement"),
+        (Ending("no_improvement"), Ending("time"), "time"),
+        (Ending("no_improvement"), Ending("listed_cuts", Reason.OPTIMAL), "listed_cuts"),
     ],
 )
 def test_a_clock_that_cut_the_first_member_is_named(

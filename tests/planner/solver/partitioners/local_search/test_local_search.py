@@ -193,3 +193,33 @@ def test_a_search_that_the_clock_took_over_says_so_even_if_it_found_enough(
     options = SearchOptions(start=start, lower_bound_seconds=0.95 * objective_of(priced, start))
     found = LocalSearch().solve(priced, replace(LIMITS, relative_gap=0.04, time_limit_seconds=60.0), options)
     assert found.limit == limit
+
+
+def test_rounds_end_if_they_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search says so, spends less, and finds what it finds in all rounds."""
+    priced = random_priced(0, num_tables=4)
+    rounds: list[float] = []
+    limits = replace(LIMITS, time_limit_seconds=1000.0, work_limit_seconds=1.0)
+    load = _Search._loaded  # noqa: SLF001
+
+    def counted(search: _Search, index: int) -> Chain:
+        rounds.append(search._effort.fraction)  # noqa: SLF001
+        return load(search, index)
+
+    monkeypatch.setattr(_Search, "_loaded", counted)
+    ended = LocalSearch().solve(priced, limits)
+    num_ended, ended_at = len(rounds), rounds[-1]
+    assert ended.limit == "no_improvement"
+    assert ended.detail
+    monkeypatch.setattr(local_search, "_IDLE_ROUNDS", 1000)
+    rounds.clear()
+    whole = LocalSearch().solve(priced, limits)
+    assert whole.limit == "deterministic_time"
+    assert num_ended < len(rounds)
+    assert ended_at < rounds[-1]
+    assert ended.assignment is not None
+    assert whole.assignment is not None
+    assert objective_of(priced, ended.assignment) == objective_of(priced, whole.assignment)
+    monkeypatch.setattr(local_search, "_IDLE_ROUNDS", 8)
+    monkeypatch.setattr(base, "_BEHIND", -1.0)  # the clock counts from the first look: another run may end elsewhere
+    assert LocalSearch().solve(priced, replace(limits, time_limit_seconds=1.0)).limit == "time"

@@ -94,7 +94,16 @@ def read(path: str | os.PathLike[str]) -> PlanFile:
 
 
 def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
-    """Replace a file by the parts of new content, which everybody may read, in a folder that is made if need be."""
+    """Replace a file by the parts of new content, which everybody may read, in a folder that is made if need be.
+
+    A pipe or a device, such as ``/dev/null``, is written to and stays what it is; a link stays, and leads to the new
+    content.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as opened:
+            opened.writelines(parts)
+        return
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path, mode=0o644) as file:
         file.writelines(parts)

@@ -1,12 +1,14 @@
 """Plans on the launcher's disk."""
 
+import os
+import threading
 from pathlib import Path
 
 import httpx
 import pytest
 
 from api.client import DigestMismatch, PlannerClient, ProblemError, UnexpectedAnswer, fetch, read
-from api.client.plan_file import atomic_file
+from api.client.plan_file import atomic_file, write_atomically
 from tests.support.client.plans import tiny_bytes, tiny_plan
 
 ETAG = '"e1"'
@@ -127,3 +129,24 @@ def test_a_private_file_needs_no_change_of_its_mode(tmp_path: Path, monkeypatch:
     with atomic_file(path) as file:
         file.write(b"content")
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"content", 0o600)
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe, received = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write_atomically(pipe, [b"one", b"two"])
+    assert pipe.is_fifo()
+    reader.join()
+    assert received == [b"onetwo"]
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_link_stays_and_leads_to_the_new_content(tmp_path: Path) -> None:
+    plan, link = tmp_path / "plan.json", tmp_path / "current.json"
+    plan.write_bytes(b"old")
+    link.symlink_to(plan)
+    write_atomically(link, [b"new"])
+    assert link.is_symlink()
+    assert plan.read_bytes() == b"new"

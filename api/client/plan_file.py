@@ -96,8 +96,8 @@ def read(path: str | os.PathLike[str]) -> PlanFile:
 def write_atomically(path: Path, parts: Iterable[bytes]) -> None:
     """Replace a file by the parts of new content, which everybody may read, in a folder that is made if need be.
 
-    A pipe or a device, such as ``/dev/null``, is written to and stays what it is; a link stays, and leads to the new
-    content.
+    A pipe or a device, such as ``/dev/null``, takes the content and is not replaced. A symbolic link stays, and the
+    file that the link names is replaced.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as opened:

@@ -2,10 +2,10 @@
 
     python benchmarks/machine/starved.py SPEC.json [...] [--busy 0 10 20] [--time-limit 10] [--json FILE]
 
-Plans every spec beside so many processes that keep a core busy each. Stated are the seconds of a solve in a process
-that has read the compiled search, as those of the service have, the seconds of a whole ``shardplan plan``, and the
-objective in parts of that of the first number of busy processes. Exits with 1 if a solve takes longer than 1.2 times
-the limit, or has a plan that is more than 1.1 times as slow, beside up to ``--held-to`` busy processes.
+Plans every spec while each given number of processes keeps the cores busy. Prints the seconds of a solve in a process
+that has loaded the compiled search, as processes of the service have, the seconds of a whole ``shardplan plan``, and
+the objective as a multiple of the objective at the first number of processes. Exits with 1 if, with up to
+``--held-to`` busy processes, a solve takes longer than 1.2 times the limit or a plan is more than 1.1 times as slow.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Run:
 
 
 def run_of(spec: Path, num_busy: int, time_limit_seconds: float) -> Run:
-    """Plan a spec in a process of its own, and again by the command; the busy processes run already."""
+    """Plan a spec in a process of its own, then by the command, while the busy processes run."""
     stated = json.loads(spec.read_text())
     stated.setdefault("solver", {})["time_limit_seconds"] = time_limit_seconds
     text = json.dumps(stated).encode()
@@ -73,7 +73,7 @@ def run_of(spec: Path, num_busy: int, time_limit_seconds: float) -> Run:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Plan all specs beside each number of busy processes; print one line each."""
+    """Plan all specs at each number of busy processes; print a line for every run."""
     given = _parser().parse_args(arguments)
     warm()  # compiling is no part of a solve
     runs: list[Run] = []

@@ -212,7 +212,7 @@ def _decided(context: SolveContext, leaf: Leaf, bounded: Deadline) -> FamilySet:
     """Return the plans of a leaf that use the kinds of its best plan, or those of the relaxation if these promise more.
 
     If a leaf leaves kinds open, a search would not know what its plans start. A leaf so small that an exact search
-    proves something of all its plans stays as it is, and so does a leaf for which no time is left.
+    proves something of all its plans stays unchanged. So does every leaf once too little time is left for its bound.
     """
     family_set, kinds = leaf.family_set, leaf.kinds
     if kinds.is_decided or _looks(family_set.priced) <= _PROVABLE:

@@ -16,13 +16,14 @@ from planner.orchestration import solve_compatible_sets as solve_module
 from planner.orchestration.family_sets import sets_of_kinds as sets_of_kinds_module
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet
+from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds
 from planner.pipeline import plan
 from planner.pricing.price_options import price, restrict
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Assignment
 from planner.verification.evaluate_placement import score
-from tests.support.planning.begun_solves import begun_solve
+from tests.support.planning.begun_solves import BegunSolve, begun_solve
 from tests.support.planning.builders import ROOFLINE, brute_force, make_cluster, make_problem, make_table
 from tests.support.thorough import THOROUGH
 
@@ -168,18 +169,22 @@ def test_a_replan_is_never_worse_than_staying(seed: int, is_counted: bool) -> No
         assert most is None or moved.moved_bytes == 0
 
 
+def found_by(solve: BegunSolve, max_boxes: int, bounded: Deadline) -> SetsOfKinds:
+    """Return the sets of kinds of a solve."""
+    masks = compatible_family_sets(solve.context.problem, solve.context.families).masks
+    return sets_of_kinds_module.sets_of_kinds(
+        solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: max_boxes, bounded
+    )
+
+
 def test_sets_that_are_searched_know_what_all_their_plans_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for sets so small that an exact search proves something of all their plans."""
-    problem = long_one(1e-6)
-    solve = begun_solve(problem, LIMITS)
-    context, first = solve.context, solve.first
-    masks = compatible_family_sets(problem, context.families).masks
+    solve = begun_solve(long_one(1e-6), LIMITS)
+    context = solve.context
 
     def searched(provable: int) -> FamilySet:
         monkeypatch.setattr(sets_of_kinds_module, "_PROVABLE", provable)
-        found = sets_of_kinds_module.sets_of_kinds(
-            context, solve.priced, masks, [first], solve.reporter, lambda _: 1, context.deadline
-        )
+        found = found_by(solve, 1, context.deadline)
         (leaf,) = found.leaves
         assert leaf.plans[0].seconds == min(one.seconds for one in found.tried)
         (one,) = found.worth_searching(context, float("inf"))
@@ -194,12 +199,8 @@ def test_sets_that_are_searched_know_what_all_their_plans_start(monkeypatch: pyt
 def test_of_all_other_sets_the_most_promising_one_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """And not one that has been looked at, whatever the relaxation of all sets takes."""
     monkeypatch.setattr(sets_of_kinds_module, "_PROVABLE", 0)
-    problem = long_one(1e-6)
-    solve = begun_solve(problem, LIMITS)
-    masks = compatible_family_sets(problem, solve.context.families).masks
-    found = sets_of_kinds_module.sets_of_kinds(
-        solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: 400, solve.context.deadline
-    )
+    solve = begun_solve(long_one(1e-6), LIMITS)
+    found = found_by(solve, 400, solve.context.deadline)
     others = [leaf for leaf in found.leaves if leaf.kinds.elsewhere]
     assert others
     for leaf in others:
@@ -223,14 +224,10 @@ def test_sets_begin_with_the_best_plan_that_they_hold() -> None:
 
 
 def test_no_set_gets_a_bound_once_no_time_is_left_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leaf that leaves kinds open is then searched as it is, and the solve says that the clock ended work."""
+    """The search takes a leaf with its open kinds, and the solve says that the clock ended work."""
     monkeypatch.setattr(sets_of_kinds_module, "_PROVABLE", 0)
-    problem = long_one(1e-6)
-    solve = begun_solve(problem, LIMITS)
-    masks = compatible_family_sets(problem, solve.context.families).masks
-    found = sets_of_kinds_module.sets_of_kinds(
-        solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: 1, Deadline()
-    )
+    solve = begun_solve(long_one(1e-6), LIMITS)
+    found = found_by(solve, 1, Deadline())
     assert not found.is_cut_by_clock
     leaf = next(leaf for leaf in found.leaves if not leaf.kinds.is_decided)
     slow = replace(solve.context, listed_seconds=LIMITS.time_limit_seconds)  # so much that a bound would take too long
@@ -244,14 +241,18 @@ def test_no_set_gets_a_bound_once_no_time_is_left_for_it(monkeypatch: pytest.Mon
 
 def test_no_first_plan_is_looked_for_in_sets_that_exceed_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     solve = begun_solve(long_one(1e-6), LIMITS)
-    masks = compatible_family_sets(solve.context.problem, solve.context.families).masks
 
     def num_tried(exceeds: bool) -> int:
         monkeypatch.setattr(sets_of_kinds_module, "exceed_memory", lambda _: exceeds)
-        found = sets_of_kinds_module.sets_of_kinds(
-            solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: 1, Deadline()
-        )
-        return len(found.tried)
+        return len(found_by(solve, 1, Deadline()).tried)
 
     assert num_tried(exceeds=False) > 1
     assert num_tried(exceeds=True) == 1
+
+
+def test_a_first_plan_that_the_clock_cut_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    solve = begun_solve(long_one(1e-6), LIMITS)
+    assert not found_by(solve, 1, Deadline()).is_cut_by_clock
+    cut = replace(solve.first, outcome=replace(solve.first.outcome, limit="time"))
+    monkeypatch.setattr(sets_of_kinds_module, "first_plan", lambda *_: cut)
+    assert found_by(solve, 1, Deadline()).is_cut_by_clock

@@ -32,6 +32,37 @@ class BindingPhaseDocument(Document):
         "null for max_rank_time. Unit: seconds."
     )
     evidence: str = Field(description="The weakest number in it.", examples=["measured"])
+    rate: str | None = Field(
+        description="Rate of the hardware of which 10% more shortens the phase most; null where no rate does.",
+        examples=["scm_write_bytes_per_second"],
+    )
+
+
+class BindingDocument(Document):
+    """What the plan waits for."""
+
+    rate: str | None = Field(
+        description="Rate of the hardware of which 10% more saves most; null where none saves any.",
+        examples=["host_link_bytes_per_second"],
+    )
+    tiers: list[str] = Field(description="Tiers whose bytes have a price in the relaxation.", examples=[["hbm", "scm"]])
+
+
+class TierUseDocument(Document):
+    """How full and how busy one memory tier is."""
+
+    tier: str = Field(description="Memory tier.", examples=["scm"])
+    fullest_rank: int = Field(description="Rank on which the tier is fullest.", examples=[3])
+    used_bytes: BytesTaken = Field(description="On that rank. Unit: bytes.")
+    capacity_bytes: BytesTaken = Field(description="Of that rank, after reservations. Unit: bytes.")
+    busiest_rank: int | None = Field(
+        description="Rank on which the tier is busiest; null for the device's own memory.", examples=[0]
+    )
+    busy_seconds: float = Field(description="Of one step, on that rank. Unit: seconds.")
+    rate: str | None = Field(
+        description="Rate that takes most of the busy time; null where there is no busiest rank.",
+        examples=["scm_write_bytes_per_second"],
+    )
 
 
 class ShadowPriceDocument(Document):
@@ -47,6 +78,10 @@ class ShadowPriceDocument(Document):
     )
     evidence: str | None = Field(description="The weakest number it rests on; null where nothing was computed.")
     note: str = Field(description="What the number means, or why there is none.")
+    phase_seconds: dict[str, float] = Field(
+        description="Of the saved seconds, what each phase exposes less; empty for prices of memory. Unit: seconds.",
+        examples=[{"prefetch": 0.0004}],
+    )
 
 
 class AlternativeDocument(Document):
@@ -105,6 +140,8 @@ class ExplanationDocument(Document):
     spec_digest: str = Field(description="Digest of the spec that it is explained by.")
     cost_model: str = Field(description="Model and version.", examples=["roofline@2"])
     objective: ExplainedObjective
+    binding: BindingDocument
+    tiers: list[TierUseDocument] = Field(description="Tiers that hold or serve any rows, the nearest first.")
     phases: list[BindingPhaseDocument] = Field(description="Counted phases that take any time.")
     shadow_prices: list[ShadowPriceDocument] = Field(description="What more memory or faster links would buy.")
     num_tables: int = Field(description="Tables of the plan.", examples=[26])

@@ -57,9 +57,8 @@ def binding_phases(
     objective = objective_seconds(priced, seconds)
     rank_time = seconds @ priced.phase_weight
     of_one_rank = priced.objective is Objective.MAX_RANK_TIME
-    slowest = seconds[int(np.argmax(rank_time))] if of_one_rank else np.max(seconds, axis=0)
-    hidden = np.zeros_like(slowest) if of_one_rank else np.minimum(slowest, priced.phase_window_seconds)
-    exposed = (slowest - hidden) * priced.phase_weight
+    slowest, hidden = _slowest_and_hidden(priced, seconds)
+    exposed = exposed_seconds(priced, seconds)
     found = []
     for p in np.flatnonzero((priced.phase_weight > 0) & (slowest > 0)).tolist():
         load = rank_time if of_one_rank else seconds[:, p]
@@ -80,6 +79,22 @@ def binding_phases(
             )
         )
     return tuple(found)
+
+
+def exposed_seconds(priced: SolverProblem, seconds: Floats) -> Floats:
+    """Return what the objective has of every phase, shape (P,), which adds up to it; ``seconds`` are (R, P)."""
+    slowest, hidden = _slowest_and_hidden(priced, seconds)
+    exposed: Floats = (slowest - hidden) * priced.phase_weight
+    return exposed
+
+
+def _slowest_and_hidden(priced: SolverProblem, seconds: Floats) -> tuple[Floats, Floats]:
+    """Return the seconds of every phase's slowest rank and what of them is hidden, (P,) each."""
+    if priced.objective is Objective.MAX_RANK_TIME:
+        slowest = seconds[int(np.argmax(seconds @ priced.phase_weight))]
+        return slowest, np.zeros_like(slowest)
+    slowest = np.max(seconds, axis=0)
+    return slowest, np.minimum(slowest, priced.phase_window_seconds)
 
 
 def seconds_on_binding_ranks(priced: SolverProblem, assignment: Assignment, seconds: Floats) -> Floats:

@@ -19,7 +19,8 @@ from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.explain.alternatives import Alternative, Alternatives
 from planner.output.explain.bottlenecks import BindingPhase, binding_phases, seconds_on_binding_ranks
 from planner.output.explain.reasons import reason
-from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_price, seconds_of_shapes
+from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_prices, seconds_of_shapes
+from planner.output.explain.tier_use import Binding, TierUse, binding, binding_rate, tier_uses
 from planner.pricing.placed_work import linearise_around
 from planner.pricing.price_options import drop_unusable, prune
 from planner.pricing.serving import latency_without_shards
@@ -27,6 +28,7 @@ from planner.pricing.starts import starts_of_placement
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import touched_ranks
 from planner.solver.problem import SolverProblem
+from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 
 DEFAULT_TABLES = 10
@@ -60,6 +62,8 @@ class Explanation:
     bound_seconds: float  # of the relaxation here; a solve may have proven more
     cost_model: str  # "roofline@2"
     device_tier: Tier  # where rows lie that no kernel keeps elsewhere
+    binding: Binding
+    tiers: tuple[TierUse, ...]  # in the order of Tier
     phases: tuple[BindingPhase, ...]
     shadow_prices: tuple[ShadowPrice, ...]
     num_tables: int
@@ -74,7 +78,12 @@ class Explanation:
                 "relaxation_seconds": self.bound_seconds,
             },
             "cost_model": self.cost_model,
-            "phases": [_phase_document(phase) for phase in self.phases],
+            "binding": {"rate": self.binding.rate, "tiers": [tier.label for tier in self.binding.tiers]},
+            "tiers": [_tier_document(use) for use in self.tiers],
+            "phases": [
+                {**_phase_document(phase), "rate": binding_rate(self.shadow_prices, phase.phase)}
+                for phase in self.phases
+            ],
             "shadow_prices": [_price_document(price) for price in self.shadow_prices],
             "num_tables": self.num_tables,
             "tables": [_table_document(table, self.fixed_seconds, self.device_tier) for table in self.tables],
@@ -112,6 +121,8 @@ def explain(
     evidence = _evidence(plan, placement, cost_model)
     phases = binding_phases(priced, found.seconds, evidence, bound.hint, relaxed.charged_seconds)
     weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)
+    prices = (*memory_prices(priced, bound.hint, weakest, tier), *hardware_prices(plan, cost_model))
+    uses = tier_uses(score(problem, placement, asked), problem.cluster.hardware)
     weight = seconds_on_binding_ranks(priced, plan.assignment, found.seconds)
     heaviest = np.argsort(-weight, kind="stable")[:max_tables].tolist()
     return Explanation(
@@ -121,8 +132,10 @@ def explain(
         bound_seconds=bound.seconds + fixed_seconds,
         cost_model=f"{cost_model.name}@{cost_model.version}" + ("" if asked is cost_model else _ADDITIVELY),
         device_tier=tier,
+        binding=binding(prices, uses),
+        tiers=uses,
         phases=phases,
-        shadow_prices=(memory_price(priced, bound.hint, weakest, tier), *hardware_prices(plan, cost_model)),
+        shadow_prices=prices,
         num_tables=priced.num_tables,
         tables=tuple(_table_reason(plan, found, table, float(weight[table])) for table in heaviest),
     )
@@ -182,8 +195,16 @@ def _phase_document(phase: BindingPhase) -> Mapping[str, object]:
     return {"name": name, **values, "ranks": list(phase.ranks), "evidence": phase.evidence.label}
 
 
+def _tier_document(use: TierUse) -> Mapping[str, object]:
+    return {**asdict(use), "tier": use.tier.label}
+
+
 def _price_document(price: ShadowPrice) -> Mapping[str, object]:
-    return {**asdict(price), "evidence": None if price.evidence is None else price.evidence.label}
+    return {
+        **asdict(price),
+        "evidence": None if price.evidence is None else price.evidence.label,
+        "phase_seconds": {phase.label: seconds for phase, seconds in price.phase_seconds.items()},
+    }
 
 
 def _cut_document(cut: TableReason | Alternative, device_tier: Tier) -> Mapping[str, object]:

@@ -8,25 +8,32 @@ Two methods, and each number says which one it comes from:
   better, so that it is the least that the change buys.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cost_models.arrays import Ints
+from cost_models.arrays import Floats, Ints
 from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import CostModel, ShardSeconds
-from cost_models.vocabulary import Evidence, Tier
+from cost_models.vocabulary import Evidence, Phase, Tier
 from planner.domain.formats.units import GIBIBYTE
 from planner.options.enumerate import Family
 from planner.orchestration.placement.listed_plan import ListedPlan
+from planner.output.explain.bottlenecks import exposed_seconds
 from planner.pricing.checkpoint import price_work
 from planner.pricing.price_options import FamilyColumns
-from planner.solver.evaluate import objective_of
+from planner.solver.evaluate import rank_seconds
 from planner.solver.problem import RelaxationHint, SolverProblem
 
 MORE_BYTES = GIBIBYTE
 FASTER = 1.1
+
+#: Rates that no other tier is read or written at.
+OWN_RATES = {
+    Tier.SCM: ("scm_bytes_per_second", "scm_write_bytes_per_second"),
+    Tier.SSD: ("ssd_reads_per_second", "ssd_bytes_per_second", "ssd_write_bytes_per_second"),
+}
 
 RELAXATION, RE_EVALUATION = "relaxation", "re_evaluation"
 AT_MOST, AT_LEAST = "at_most", "at_least"
@@ -43,6 +50,17 @@ class ShadowPrice:
     method: str  # RELAXATION or RE_EVALUATION
     evidence: Evidence | None  # the weakest number that it rests on; ``None`` if nothing was computed
     note: str
+    #: of ``saved_seconds``, what each phase exposes less; the parts of phases that get longer are negative
+    phase_seconds: Mapping[Phase, float] = field(default_factory=dict)
+
+
+def memory_prices(
+    priced: SolverProblem, hint: RelaxationHint | None, evidence: Evidence, device: Tier
+) -> tuple[ShadowPrice, ...]:
+    """Return the price of every tier that tables may take bytes of, the device's own first."""
+    used = [Tier(tier) for tier in np.flatnonzero(np.any(priced.shape_bytes > 0, axis=0)).tolist()]
+    tiers = [device, *(tier for tier in used if tier is not device)]
+    return tuple(memory_price(priced, hint, evidence, tier) for tier in tiers)
 
 
 def memory_price(priced: SolverProblem, hint: RelaxationHint | None, evidence: Evidence, tier: Tier) -> ShadowPrice:
@@ -85,11 +103,11 @@ def seconds_of_shapes(plan: ListedPlan, shapes: Ints, cost_model: CostModel, har
     return price_work(plan.problem, work, table=columns.table, cost_model=cost_model, hardware=hardware)
 
 
-def _objective(plan: ListedPlan, shapes: Ints, seconds: ShardSeconds) -> float:
-    """Return the objective of the plan where some shapes take other seconds."""
+def _exposed(plan: ListedPlan, shapes: Ints, seconds: ShardSeconds) -> Floats:
+    """Return what the objective has of every phase where some shapes take other seconds, shape (P,)."""
     changed = plan.priced.shape_seconds.copy()
     changed[shapes] = seconds.seconds
-    return objective_of(replace(plan.priced, shape_seconds=changed), plan.assignment)
+    return exposed_seconds(plan.priced, rank_seconds(replace(plan.priced, shape_seconds=changed), plan.assignment))
 
 
 def _rates(plan: ListedPlan) -> Iterator[str]:
@@ -101,9 +119,8 @@ def _rates(plan: ListedPlan) -> Iterator[str]:
         yield "host_link_bytes_per_second"
     if tiers - {Tier.SCM}:
         yield "ddr_bytes_per_second"
-    if Tier.SCM in tiers:
-        yield "scm_bytes_per_second"
-        yield "scm_write_bytes_per_second"
+    for tier in sorted(tiers):
+        yield from OWN_RATES.get(tier, ())
     yield "intra_host_bytes_per_second"
     yield "inter_host_bytes_per_second"
 
@@ -121,13 +138,16 @@ def _faster(
     hardware = plan.problem.cluster.hardware
     laws = _laws(hardware, rate)
     saved, evidence = None, None
+    by_phase: Mapping[Phase, float] = {}
     if not hardware.has(rate) and not laws:
         note = f"{hardware.profile} has no such number"
     elif not ({rate} | laws) & read:
         saved, note = 0.0, "nothing: no time of this plan depends on it"
     else:
         then = seconds_of_shapes(plan, shapes, cost_model, _scaled(hardware, rate))
-        saved = _objective(plan, shapes, now) - _objective(plan, shapes, then)
+        shorter = _exposed(plan, shapes, now) - _exposed(plan, shapes, then)
+        saved = float(np.sum(shorter))
+        by_phase = {Phase(phase): float(shorter[phase]) for phase in np.flatnonzero(shorter).tolist()}
         evidence = Evidence(int(np.max(then.evidence[then.seconds != now.seconds], initial=0)))
         note = "for this placement; a plan made for it may gain more"
     return ShadowPrice(
@@ -138,6 +158,7 @@ def _faster(
         method=RE_EVALUATION,
         evidence=evidence,
         note=note,
+        phase_seconds=by_phase,
     )
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from cost_models.text.number_text import counted, number_ranges
-from planner.domain.formats.units import format_seconds
+from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.explain.bottlenecks import NEAR_SLOWEST, BindingPhase
 from planner.output.explain.explanation import Explanation, TableReason
 from planner.output.explain.shadow_prices import AT_MOST, RELAXATION, ShadowPrice
 from planner.output.explain.text.layout import INDENT, WIDTH, columns, paragraph, shortened
+from planner.output.explain.tier_use import Binding, TierUse, binding_rate
 from planner.solver.problem import Objective
 
 _RANKS_WIDTH = 14  # characters; what the other columns leave
@@ -18,7 +19,8 @@ def explanation_text(explanation: Explanation, *, name: str) -> str:
     """Return an explanation of the plan of ``name`` as text, at most 80 columns wide."""
     sections = (
         _heading(explanation, name),
-        _phases(explanation.phases, explanation.objective),
+        _phases(explanation.phases, explanation.objective, explanation.shadow_prices),
+        _tiers(explanation.tiers),
         _prices(explanation.shadow_prices),
         _tables(explanation.tables, explanation.num_tables),
     )
@@ -31,10 +33,21 @@ def _heading(explanation: Explanation, name: str) -> list[str]:
         f" predicts it; a relaxed problem, which may mix the cuts of a table and spread it at will, takes"
         f" {format_seconds(explanation.bound_seconds)}: a quick bound, above which the search may have proven more"
     )
-    return [shortened(f"Why the plan of {name} is as it is", WIDTH), *paragraph(sentence)]
+    return [
+        shortened(f"Why the plan of {name} is as it is", WIDTH),
+        *paragraph(sentence),
+        *paragraph(_binding(explanation.binding)),
+    ]
 
 
-def _phases(phases: Sequence[BindingPhase], objective: str) -> list[str]:
+def _binding(found: Binding) -> str:
+    """Name the rate and the tiers that the plan waits for."""
+    tiers = " and ".join(tier.label for tier in found.tiers)
+    rate = f"the rate that binds most is {found.rate}" if found.rate else "no rate binds"
+    return f"{rate}; " + (f"memory that binds: {tiers}" if tiers else "no memory binds")
+
+
+def _phases(phases: Sequence[BindingPhase], objective: str, prices: Sequence[ShadowPrice]) -> list[str]:
     if not phases:
         return []
     rows = [("phase", "exposed", "hidden", "share", "relaxed", "evidence", "ranks")]
@@ -64,7 +77,30 @@ def _phases(phases: Sequence[BindingPhase], objective: str) -> list[str]:
         *columns(rows, left=(0, 5, 6)),
         *(line for legend in legends for line in paragraph(legend, hanging=INDENT)),
         *paragraph(f"ranks: the slowest one and those within {NEAR_SLOWEST:.0%} of it"),
+        *paragraph("the rate of which more shortens each phase most:"),
+        *columns(
+            [(INDENT + one.phase.label, binding_rate(prices, one.phase) or "none") for one in phases], left=(0, 1)
+        ),
     ]
+
+
+def _tiers(uses: Sequence[TierUse]) -> list[str]:
+    """Return how full and how busy tiers are, if any but the device's own memory is used."""
+    if all(one.busiest_rank is None for one in uses):
+        return []
+    rows = [("tier", "holds", "of", "full", "busy", "most of it at")]
+    rows += [
+        (
+            one.tier.label,
+            format_bytes(one.used_bytes),
+            format_bytes(one.capacity_bytes),
+            f"{one.used_bytes / one.capacity_bytes:.1%}" if one.capacity_bytes > 0 else "-",
+            "-" if one.busiest_rank is None else format_seconds(one.busy_seconds),
+            one.rate or "-",
+        )
+        for one in uses
+    ]
+    return ["What tiers hold on the fullest rank, and move in a step on the busiest", *columns(rows, left=(0, 5))]
 
 
 def _ranks(ranks: Sequence[int]) -> str:
@@ -77,10 +113,13 @@ def _ranks(ranks: Sequence[int]) -> str:
 
 def _prices(prices: Sequence[ShadowPrice]) -> list[str]:
     lines = ["What more hardware would buy"]
+    alike: dict[str, list[str]] = {}  # resources by what more of each saves
     for one in prices:
         if one.method == RELAXATION:
-            sentence = _saved(one) if one.evidence is None else f"saves {_saved(one)}; {one.note}"
-            lines += paragraph(f"{one.resource}, {one.change}: {sentence}", hanging=INDENT)
+            saves = _saved(one) if one.evidence is None else f"saves {_saved(one)}; {one.note}"
+            alike.setdefault(f"{one.change}: {saves}", []).append(one.resource)
+    for sentence, resources in alike.items():
+        lines += paragraph(f"{' or '.join(resources)}, {sentence}", hanging=INDENT)
     again = [one for one in prices if one.method != RELAXATION]
     for change in dict.fromkeys(one.change for one in again):
         lines += paragraph(

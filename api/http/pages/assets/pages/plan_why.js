@@ -38,10 +38,28 @@ function explanation(told) {
         { title: "Phase", head: true, cell: (phase) => format.words(phase.name) },
         { title: "Counts", number: true, cell: (phase) => format.seconds(phase.exposed_seconds) },
         { title: "Of the objective", number: true, cell: (phase) => format.wholeShare(phase.objective_share) },
+        { title: "Waits for", cell: (phase) => (phase.rate === null ? "no rate" : format.words(phase.rate)) },
         { title: "Ranks within 1% of the slowest", wide: true, cell: (phase) => format.ranges(phase.ranks) },
         { title: "Evidence", cell: (phase) => evidence(phase.evidence) },
       ],
       told.phases,
+    ),
+    h("p", {}, binding(told.binding)),
+    h("h3", {}, "Memory tiers"),
+    table(
+      "Tiers on their fullest and their busiest rank",
+      [
+        { title: "Tier", head: true, cell: (use) => use.tier },
+        { title: "Holds", number: true, cell: (use) => format.bytes(use.used_bytes) },
+        { title: "Of", number: true, cell: (use) => format.bytes(use.capacity_bytes) },
+        {
+          title: "Busy in a step",
+          number: true,
+          cell: (use) => (use.busiest_rank === null ? "" : format.seconds(use.busy_seconds)),
+        },
+        { title: "Most of it at", cell: (use) => (use.rate === null ? "" : format.words(use.rate)) },
+      ],
+      told.tiers,
     ),
     h("h3", {}, "What more hardware would buy"),
     table(
@@ -72,4 +90,10 @@ function explanation(told) {
       told.tables,
     ),
   ];
+}
+
+/** Name the rate and the tiers that the plan waits for. */
+function binding({ rate, tiers }) {
+  const most = rate === null ? "No rate binds" : `The rate that binds most is ${format.words(rate)}`;
+  return `${most}; ${tiers.length ? `memory that binds: ${tiers.join(" and ")}` : "no memory binds"}.`;
 }

@@ -1,6 +1,6 @@
 """How a search goes, as a picture: what every chain costs while the work is spent, from the first plans to the last.
 
-    python benchmarks/solver/search_course.py [--spec SPEC.json] [--work 10] [--seed 0] [--picture FILE.svg]
+    python benchmarks/solver/search_course.py [--spec SPEC.json] [--work 2] [--seed 0] [--picture FILE.svg]
 
 Records local search on DLRM-DCNv2 on eight ranks, or on another spec, in reproducible mode: after every chunk of
 proposals the objective of the chain that ran, and the best so far. The figures are excesses over the lower bound.
@@ -8,6 +8,7 @@ proposals the objective of the chain that ran, and the best so far. The figures 
 
 import argparse
 import contextlib
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -43,28 +44,30 @@ def stage_name(stage: Stage) -> str:
 
 @contextlib.contextmanager
 def recorded() -> Iterator[list[Look]]:
-    """Record the looks at all chains of the searches inside; call with one chain at a time."""
+    """Record the looks at all chains of the searches inside."""
     looks: list[Look] = []
     numbers: dict[int, int] = {}
     chains: list[Chain] = []  # alive, so that no two have one id
-    running: list[tuple[Chain, Stage, Effort]] = []
+    running: dict[int, tuple[int, Stage, Effort]] = {}  # by chain: the number of its run, and where it is
+    runs = itertools.count()
     run, look = Chain.run, Chain.look
 
     def noted_run(chain: Chain, stage: Stage, effort: Effort, *arguments: Any) -> None:
         chains.append(chain)
         numbers.setdefault(id(chain), len(numbers))
-        running.append((chain, stage, effort))
+        running[id(chain)] = next(runs), stage, effort
         run(chain, stage, effort, *arguments)
-        running.pop()
+        del running[id(chain)]
 
     def noted_look(chain: Chain) -> bool:
         is_better = look(chain)
-        if running:
-            _, stage, effort = running[-1]
+        if id(chain) in running:
+            number, stage, effort = running[id(chain)]
             looks.append(
                 Look(
-                    work_fraction=min(effort.fraction, 1.0),
+                    work_fraction=min(effort.spent_of_whole, 1.0),
                     chain=numbers[id(chain)],
+                    run=number,
                     stage=stage_name(stage),
                     objective_seconds=chain.seconds,
                     best_seconds=chain.best_seconds,
@@ -84,7 +87,7 @@ def course_of(priced: SolverProblem, *, work_seconds: float, seed: int) -> tuple
     )
     with recorded() as looks:
         LocalSearch().solve(priced, limits, SearchOptions(hint=bound.hint))
-    return bound.seconds, looks
+    return bound.seconds, sorted(looks, key=lambda look: look.work_fraction)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -113,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--spec", type=Path, help="a spec; default: DLRM-DCNv2 on eight ranks")
-    parser.add_argument("--work", type=float, default=10.0, help="work of the search, in seconds")
+    parser.add_argument("--work", type=float, default=2.0, help="work of the search, in seconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, default=_PICTURE, help="the SVG file to write")
     return parser

@@ -26,6 +26,7 @@ class Look:
 
     work_fraction: float  # of the whole search
     chain: int  # counted from 0, in the order in which chains first run
+    run: int  # of a chain through a stage, counted from 0 in the order in which these begin
     stage: str  # "race", "anneal", "refine" or "repair"
     objective_seconds: float  # of the chain's current state, also if it exceeds the memory
     best_seconds: float  # of the best plan that the chain has seen; infinite without one
@@ -53,7 +54,7 @@ class _Axes:
 
 
 def picture(looks: Sequence[Look], bound_seconds: float) -> str:
-    """Return an SVG of the looks in the order in which they were taken; the y axis is logarithmic."""
+    """Return an SVG of the looks, which are in the order of the work; the y axis is logarithmic."""
     axes = _Axes(looks, bound_seconds)
     lines = (*_frame(axes), *_stages(looks, axes), *_chains(looks, axes), *_best(looks, axes))
     head = (
@@ -98,7 +99,8 @@ def _stages(looks: Sequence[Look], axes: _Axes) -> Iterator[str]:
 
 
 def _chains(looks: Sequence[Look], axes: _Axes) -> Iterator[str]:
-    for (_, stage), group in itertools.groupby(looks, key=lambda look: (look.chain, look.stage)):
+    by_run = sorted(looks, key=lambda look: look.run)  # several run at a time
+    for (_, stage), group in itertools.groupby(by_run, key=lambda look: (look.run, look.stage)):
         points = " ".join(axes.point(look.work_fraction, look.objective_seconds) for look in group)
         yield f'<polyline points="{points}" fill="none" stroke="{STAGES[stage][0]}" stroke-width="1.2"/>'
 

@@ -35,7 +35,7 @@ from planner.solver.problem import Outcome, Reason, SolverProblem
 BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that it leaves short
 # Parts of the time limit that a reproducible solve spends, counted in work.
 _BOUNDED = 0.25  # on the bound
-_SEARCHED = 0.75  # on the search
+_SEARCHED = 0.5  # on the search, in each of its lanes
 _LOOKED_AT = 0.5  # of that, on sets of kinds before the best of them is searched for the rest
 _BOUNDED_UNTIL = 0.45  # part of what is left of the time limit: deadline of bounds
 #: What it took to finish a plan is kept free for what comes after the search, so many times: another plan may be found

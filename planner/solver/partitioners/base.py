@@ -1,8 +1,10 @@
 """The seam of the search: priced arrays in, an assignment and the reason for stopping out."""
 
+import copy
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverProblem
@@ -51,13 +53,21 @@ class SolveLimits:
         return self.relative_gap + RESOLUTION / 2
 
 
+@dataclass(slots=True)
+class Spent:
+    """What an effort has spent, and since when the clock counts."""
+
+    work_seconds: float = 0.0
+    first_work_at_seconds: float | None = None  # of the clock; what comes before is not counted as work
+    #: fraction of the work, and seconds, from which on the clock counts; ``None`` while work does
+    handed_over: tuple[float, float] | None = None
+
+
 class Effort:
     """How much of a limit is spent: work in reproducible searches, wall clock in others.
 
-    Work is counted in the seconds of a machine about half as fast as the one on which searches were tuned, so that
-    a reproducible search normally ends well before its limit. If the machine is so busy or slow that work falls far
-    behind the clock, the clock counts from then on, and the search says so: what a search does last, such as
-    refining its best plan, is then shorter instead of missing.
+    If the machine is so busy or slow that work falls far behind the clock, the clock counts from then on, and the
+    search says so: what a search does last, such as refining its best plan, is then shorter instead of missing.
     """
 
     def __init__(self, limits: SolveLimits) -> None:
@@ -68,38 +78,65 @@ class Effort:
         #: all that may be spent
         self.total_seconds = self._work_limit_seconds if limits.reproducible else self._time_seconds
         self._began_seconds = time.monotonic()
-        self._first_work_seconds: float | None = None  # of the clock; what comes before is not counted as work
-        self._work_seconds = 0.0
-        #: fraction of the work, and seconds, from which on the clock counts; ``None`` while work does
-        self._handed_over: tuple[float, float] | None = None if limits.reproducible else (0.0, 0.0)
-        self.is_stopped = False
+        self.spent = Spent(handed_over=None if limits.reproducible else (0.0, 0.0))
+        self.part = (0.0, 1.0)  # of the whole effort: where this one begins and ends
+        self._stopped = threading.Event()
+
+    def fork(self, part: float = 1.0) -> "Effort":
+        """Return an effort that begins where this one is, and ends with a part of what this one has left.
+
+        It counts on its own: for one of several runs, or for work beside other work. If one of the two is stopped, so
+        is the other. ``join`` takes over what it spent.
+        """
+        forked = copy.copy(self)
+        forked.spent = replace(self.spent)
+        if part < 1.0:
+            first, last = self.part
+            began = min(self.spent_of_whole, last)
+            forked.part = began, began + part * (last - began)
+            forked.total_seconds *= (forked.part[1] - began) / (last - first)
+        return forked
+
+    def join(self, forked: Iterable["Effort"]) -> None:
+        """Take over what was spent by the longest of the efforts that were forked from this one at the same time."""
+        self.spent = max(forked, key=lambda one: one.spent_of_whole).spent
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the search was ended before its limit."""
+        return self._stopped.is_set()
 
     def stop(self) -> None:
         """End the search, from whichever thread."""
-        self.is_stopped = True
+        self._stopped.set()
 
     def spend(self, work_seconds: float) -> None:
         """Count work that was done."""
-        if self._first_work_seconds is None:
-            self._first_work_seconds = time.monotonic()
-        self._work_seconds += work_seconds
+        if self.spent.first_work_at_seconds is None:
+            self.spent.first_work_at_seconds = time.monotonic()
+        self.spent.work_seconds += work_seconds
 
     def _seconds_of_work(self) -> float:
         """Return what the clock says since the first work was counted."""
-        return 0.0 if self._first_work_seconds is None else time.monotonic() - self._first_work_seconds
+        began_seconds = self.spent.first_work_at_seconds
+        return 0.0 if began_seconds is None else time.monotonic() - began_seconds
 
     @property
     def fraction(self) -> float:
         """What is spent, 1 or more at the limit; it never falls."""
-        if self.is_stopped:
-            return 1.0
+        first, last = self.part
+        return 1.0 if self.is_stopped else (self.spent_of_whole - first) / (last - first) if last > first else 1.0
+
+    @property
+    def spent_of_whole(self) -> float:
+        """What is spent of the effort from which this one was forked as a part."""
         seconds = time.monotonic() - self._began_seconds
-        if self._handed_over is None:
-            by_work = self._work_seconds / self._work_limit_seconds
+        if self.spent.handed_over is None:
+            by_work = self.spent.work_seconds / self._work_limit_seconds
             if seconds < self._time_seconds and self._seconds_of_work() < (by_work + _BEHIND) * self._share_seconds:
                 return by_work
-            self._handed_over = min(by_work, 1.0), seconds
-        of_work, since_seconds = self._handed_over
+            self.spent.handed_over = min(by_work, 1.0), seconds
+        of_work, since_seconds = self.spent.handed_over
         if seconds >= self._share_seconds:
             return seconds / self._share_seconds
         return of_work + (1 - of_work) * (seconds - since_seconds) / (self._share_seconds - since_seconds)
@@ -112,7 +149,7 @@ class Effort:
     @property
     def limit(self) -> str:
         """The name of the limit that ends this search."""
-        return "deterministic_time" if self._handed_over is None else "time"
+        return "deterministic_time" if self.spent.handed_over is None else "time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

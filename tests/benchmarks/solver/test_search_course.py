@@ -28,9 +28,10 @@ def test_looks_follow_the_work_from_the_race_to_the_refinement() -> None:
 
 
 def made_up() -> list[Look]:
-    """Two chains race, the second is heated, and refined."""
+    """Two chains race in parallel, the second is heated, and refined."""
     rows = [
         (0.1, 0, "race", 3.0, 3.0),
+        (0.15, 1, "race", 2.8, 2.8),
         (0.2, 0, "race", 2.5, 2.5),
         (0.3, 1, "race", 2.0, 2.0),
         (0.6, 2, "anneal", 4.0, 2.0),
@@ -38,7 +39,7 @@ def made_up() -> list[Look]:
         (1.0, 3, "refine", 1.4, 1.4),
     ]
     names = ("work_fraction", "chain", "stage", "objective_seconds", "best_seconds")
-    return [Look(**dict(zip(names, row, strict=True))) for row in rows]
+    return [Look(run=row[1], **dict(zip(names, row, strict=True))) for row in rows]
 
 
 def points_of(line: ElementTree.Element) -> list[tuple[float, float]]:
@@ -49,7 +50,7 @@ def test_a_picture_has_a_line_for_each_run_and_one_for_the_best_plan() -> None:
     lines = ElementTree.fromstring(picture(made_up(), 1.0)).findall(f"{SVG}polyline")
     colours = [line.attrib["stroke"] for line in lines]
     assert colours == [*(STAGES[stage][0] for stage in ("race", "race", "anneal", "refine")), "black"]
-    assert [len(points_of(line)) for line in lines[:-1]] == [2, 1, 2, 1]
+    assert [len(points_of(line)) for line in lines[:-1]] == [2, 2, 2, 1]
     best = points_of(lines[-1])
     assert [x for x, _ in best] == sorted(x for x, _ in best)
     assert [y for _, y in best] == sorted(y for _, y in best)  # y grows downwards

@@ -60,13 +60,13 @@ def test_sets_get_equal_work_and_the_last_ones_all_time_that_is_left() -> None:
     solve = begun()
     searching, seen = search(solve)
     assert searching.each(alike(solve, 0.5, 0.6), 0.5, is_last=False) == pytest.approx(0.5)
-    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.25 * 0.75 * 8.0] * 2)
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.25 * 0.5 * 8.0] * 2)
     times = [one.time_limit_seconds for one in seen.limits]
     assert times[0] == pytest.approx(25.0, rel=0.05)
     assert times[1] == pytest.approx(50.0, rel=0.05)  # the first one left its half of the time unused
     searching.each(alike(solve, 0.5), 0.5)
     assert seen.limits[-1].time_limit_seconds == pytest.approx(100.0, rel=0.1)
-    assert seen.limits[-1].work_seconds == pytest.approx(0.5 * 0.75 * 8.0)
+    assert seen.limits[-1].work_seconds == pytest.approx(0.5 * 0.5 * 8.0)
 
 
 def better_plan(solve: BegunSolve) -> tuple[FamilySet, Assignment, float]:
@@ -87,7 +87,7 @@ def test_sets_that_hold_nothing_better_than_what_was_found_are_left_out() -> Non
     searching, seen = search(solve, good)
     assert searching.each(sets, 1.0) == pytest.approx(1.0)
     # A third of the work found the plan; the second set was passed by, and the third one has all that is left.
-    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0 / 3, 0.75 * 8.0 * 2 / 3])
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.5 * 8.0 / 3, 0.5 * 8.0 * 2 / 3])
 
 
 def leaf_of(one: FamilySet) -> Leaf:
@@ -111,7 +111,7 @@ def test_what_sets_leave_of_the_work_is_spent_on_the_best_one(monkeypatch: pytes
     searching, seen = search(solve, good)
     searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_first_cut=False, bounded=Deadline()))
     share = 0.5 / 3
-    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0 * share, 0.75 * 8.0 * (1 - share)])
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.5 * 8.0 * share, 0.5 * 8.0 * (1 - share)])
 
 
 def test_a_set_whose_bound_is_far_above_the_least_one_is_not_searched() -> None:
@@ -120,7 +120,7 @@ def test_a_set_whose_bound_is_far_above_the_least_one_is_not_searched() -> None:
     leaves = [leaf_of(one) for one in alike(solve, 0.5, 0.51, 0.9)]
     searching, seen = search(solve)
     searching.best_of(SetsOfKinds(tried=[], leaves=leaves[::2], is_first_cut=False, bounded=Deadline()))
-    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0])
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.5 * 8.0])
     searching, seen = search(solve)
     searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_first_cut=False, bounded=Deadline()))
     assert len(seen.limits) == 3, "the two that are close, and the better one of them again"
@@ -132,7 +132,7 @@ def test_a_set_without_a_bound_is_searched() -> None:
     leaves = [leaf_of(one) for one in alike(solve, 0.0)]
     searching, seen = search(solve)
     searching.best_of(SetsOfKinds(tried=[], leaves=leaves, is_first_cut=False, bounded=Deadline()))
-    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.75 * 8.0])
+    assert [one.work_seconds for one in seen.limits] == pytest.approx([0.5 * 8.0])
 
 
 def test_no_search_begins_after_its_time_if_a_plan_is_known() -> None:

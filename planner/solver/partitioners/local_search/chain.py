@@ -238,11 +238,11 @@ class Chain:
         effort: Effort,
         until: float,
         good_seconds: float,
-        on_better_plan: Callable[[], None] | None = None,
+        after_look: Callable[[bool], None] | None = None,
     ) -> None:
         """Go through a stage until the effort reaches ``until``, or a plan of ``good_seconds`` is found.
 
-        ``on_better_plan`` is called after every better plan.
+        ``after_look`` is called after every chunk, with whether the state is a better plan.
         """
         began = effort.fraction
         scale = max(self.seconds, 1e-12)
@@ -281,8 +281,9 @@ class Chain:
             self._expected_seconds = _REMEMBERED * self._expected_seconds + proposals * expected
             self._counted_seconds = _REMEMBERED * self._counted_seconds + counted
             effort.spend(proposals * without_redistributions + counted)
-            if self.look() and on_better_plan is not None:
-                on_better_plan()
+            is_better = self.look()
+            if after_look is not None:
+                after_look(is_better)
 
     def repair(self, effort: Effort, until: float = 1.0) -> None:
         """Make the pieces fit the memory of their ranks; the first plan that fits ends it."""

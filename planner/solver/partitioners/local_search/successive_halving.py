@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from planner.solver.partitioners.local_search.chain import Chain
-from planner.solver.partitioners.local_search.parallel_chains import ParallelChains
+from planner.solver.partitioners.local_search.parallel_chains import ChainThread, ParallelChains
 
 _PART = 3  # of the field, one goes on; it runs as many times longer
 
@@ -24,32 +24,32 @@ def halving_length(count: int, num_parallel: int = 1) -> int:
 
 
 def _that_go_on(count: int, num_parallel: int) -> int:
-    """Return how many of a field go on: about a third, so that no lane is idle."""
+    """Return how many of a field go on: about a third, so that no thread is idle."""
     return min(-(-round(count / _PART) // num_parallel) * num_parallel, count)
 
 
 def successive_halving(
-    entrants: Iterable[Chain], run: Callable[[Chain, int], bool], num_parallel: ParallelChains
+    entrants: Iterable[Chain], run: Callable[[Chain, int, ChainThread], bool], num_parallel: ParallelChains
 ) -> list[Chain]:
-    """Run entrants in rounds, side by side as lanes allow; return all, best first.
+    """Run entrants in rounds, side by side as threads allow; return all, best first.
 
     ``run`` runs one for so many times the length of the first round, and answers whether the race goes on.
     """
     field: list[Chain] = []
     over = threading.Event()
 
-    def one(chain: Chain, times: int) -> None:
-        if not run(chain, times):
+    def one(chain: Chain, times: int, thread: ChainThread) -> None:
+        if not run(chain, times, thread):
             over.set()
 
-    def entering() -> Iterator[Callable[[], None]]:
+    def entering() -> Iterator[Callable[[ChainThread], None]]:
         for chain in entrants:
             field.append(chain)
             yield functools.partial(one, chain, 1)
             if over.is_set():
                 return
 
-    def staying(left: list[Chain], times: int) -> Iterator[Callable[[], None]]:
+    def staying(left: list[Chain], times: int) -> Iterator[Callable[[ChainThread], None]]:
         for chain in left:
             if over.is_set():
                 return

@@ -91,3 +91,46 @@ def test_a_search_that_is_stopped_has_spent_everything(clock: Clock) -> None:
     effort = Effort(LIMITS)
     effort.stop()
     assert effort.fraction == 1.0
+
+
+def test_a_part_ends_with_what_is_left_and_is_taken_over(clock: Clock) -> None:
+    effort = Effort(LIMITS)
+    effort.spend(1.0)
+    part = effort.fork(0.5)
+    assert part.fraction == 0.0
+    assert part.total_seconds == pytest.approx(1.5)
+    part.spend(0.75)
+    assert part.fraction == pytest.approx(0.5)
+    assert effort.fraction == pytest.approx(0.25)
+    effort.join([part])
+    assert effort.fraction == pytest.approx(1.75 / 4)
+    whole = effort.fork()
+    assert whole.fraction == effort.fraction
+    part_of_part = part.fork(0.5)
+    part_of_part.spend(0.375)
+    assert part_of_part.fraction == pytest.approx(1.0)
+    assert part_of_part.total_seconds == pytest.approx(0.375)
+
+
+def test_work_side_by_side_counts_once(clock: Clock) -> None:
+    """As long as the longest; if the clock takes over in one of them, it counts for what follows."""
+    effort = Effort(LIMITS)
+    first, second = effort.fork(), effort.fork()
+    first.spend(0.4)
+    second.spend(0.8)
+    effort.join([first, second])
+    assert effort.fraction == pytest.approx(0.2)
+    slow = effort.fork()
+    clock.seconds += 9.0
+    assert slow.fraction < 1
+    assert slow.limit == "time"
+    effort.join([slow, effort.fork()])
+    assert effort.limit == "time"
+
+
+def test_if_one_is_stopped_all_are(clock: Clock) -> None:
+    effort = Effort(LIMITS)
+    part = effort.fork(0.5)
+    part.fork().stop()
+    assert effort.is_stopped
+    assert part.fraction == effort.fraction == 1.0

@@ -13,14 +13,16 @@ from planner.solver.partitioners import base
 from planner.solver.partitioners.base import Effort, SearchOptions
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.incumbent import IncumbentTracker
-from planner.solver.partitioners.local_search import local_search
+from planner.solver.partitioners.local_search import annealing_run
+from planner.solver.partitioners.local_search.annealing_run import AnnealingRun
 from planner.solver.partitioners.local_search.chain import Chain, Stage, annealing
 from planner.solver.partitioners.local_search.constructions import by_choice_rule
-from planner.solver.partitioners.local_search.local_search import LocalSearch, _Search
+from planner.solver.partitioners.local_search.local_search import LocalSearch
 from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.problem import Objective, RelaxationHint, Scope
 from tests.support.contracts.partitioner import LIMITS, PartitionerContract
 from tests.support.planning.builders import brute_force, random_priced
+from tests.support.planning.moves import with_move
 from tests.support.thorough import thorough
 
 
@@ -54,7 +56,7 @@ def test_first_plans_settle_before_any_is_cut_again() -> None:
     priced = random_priced(0, num_tables=24)
     view, best = search_view(priced), IncumbentTracker(priced, "local_search", None)
     built = [chain.best_seconds for chain in by_choice_rule(view, None, 9, itertools.count(), Effort(LIMITS))]
-    search = _Search(view, 0, Effort(LIMITS), best, 0.0)
+    search = AnnealingRun(view, itertools.count(), Effort(LIMITS), best, 0.0)
     search.settle(None, None)
     assert best.seconds < 0.99 * min(built)
 
@@ -86,9 +88,9 @@ def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Obje
         seen.cut_again.append(stage.cuts)
         run(self, stage, *arguments)
 
-    monkeypatch.setattr(local_search, "by_choice_rule", reported)
+    monkeypatch.setattr(annealing_run, "by_choice_rule", reported)
     monkeypatch.setattr(Chain, "run", noted)
-    _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(hint, None)
+    AnnealingRun(search_view(priced), itertools.count(), Effort(LIMITS), best, 0.0).settle(hint, None)
     return seen
 
 
@@ -176,8 +178,8 @@ def test_a_known_plan_is_refined_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     start = Greedy().solve(priced, LIMITS).assignment
     assert start is not None
     best = IncumbentTracker(priced, "local_search", None)
-    monkeypatch.setattr(_Search, "_halve_field", lambda *_: [])
-    _Search(search_view(priced), 0, Effort(LIMITS), best, 0.0).settle(None, start)
+    monkeypatch.setattr(AnnealingRun, "_halve_field", lambda *_: [])
+    AnnealingRun(search_view(priced), itertools.count(), Effort(LIMITS), best, 0.0).settle(None, start)
     assert best.seconds < 0.99 * objective_of(priced, start)
 
 
@@ -195,23 +197,23 @@ def test_a_search_that_the_clock_took_over_says_so_even_if_it_found_enough(
     assert found.limit == limit
 
 
-def test_rounds_end_if_they_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search says so, spends less, and finds what it finds in all rounds."""
+def test_a_search_ends_if_runs_in_a_row_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search says so, spends less, and finds what it finds if none ends early."""
     priced = random_priced(0, num_tables=4)
     rounds: list[float] = []
-    limits = replace(LIMITS, time_limit_seconds=1000.0, work_limit_seconds=1.0)
-    load = _Search._loaded  # noqa: SLF001
+    limits = replace(LIMITS, time_limit_seconds=1000.0, work_limit_seconds=2.0)
+    load = AnnealingRun._loaded  # noqa: SLF001
 
-    def counted(search: _Search, index: int) -> Chain:
-        rounds.append(search._effort.fraction)  # noqa: SLF001
+    def counted(search: AnnealingRun, index: int) -> Chain:
+        rounds.append(search._effort.spent_of_whole)  # noqa: SLF001
         return load(search, index)
 
-    monkeypatch.setattr(_Search, "_loaded", counted)
+    monkeypatch.setattr(AnnealingRun, "_loaded", counted)
     ended = LocalSearch().solve(priced, limits)
     num_ended, ended_at = len(rounds), rounds[-1]
     assert ended.limit == "no_improvement"
     assert ended.detail
-    monkeypatch.setattr(local_search, "_IDLE_ROUNDS", 1000)
+    monkeypatch.setattr(annealing_run, "IDLE_ROUNDS", 1000)
     rounds.clear()
     whole = LocalSearch().solve(priced, limits)
     assert whole.limit == "deterministic_time"
@@ -220,6 +222,46 @@ def test_rounds_end_if_they_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert ended.assignment is not None
     assert whole.assignment is not None
     assert objective_of(priced, ended.assignment) == objective_of(priced, whole.assignment)
-    monkeypatch.setattr(local_search, "_IDLE_ROUNDS", 8)
+    monkeypatch.setattr(annealing_run, "IDLE_ROUNDS", 8)
     monkeypatch.setattr(base, "_BEHIND", -1.0)  # the clock counts from the first look: another run may end elsewhere
     assert LocalSearch().solve(priced, replace(limits, time_limit_seconds=1.0)).limit == "time"
+
+
+@pytest.mark.parametrize(("num_tables", "work_seconds", "planned"), [(12, 2.0, 3), (12, 60.0, 6), (400, 2.0, 1)])
+def test_few_tables_get_several_runs_that_begin_afresh(
+    monkeypatch: pytest.MonkeyPatch, num_tables: int, work_seconds: float, planned: int
+) -> None:
+    """Each but the first without a known plan, with seeds of its own, and with an equal part of the effort."""
+    monkeypatch.setattr(annealing_run, "IDLE_ROUNDS", 1000)
+    priced = random_priced(0, num_tables=num_tables)
+    start = Greedy().solve(priced, replace(LIMITS, work_limit_seconds=0.1)).assignment
+    assert start is not None
+    begun: list[tuple[float, bool]] = []
+    seeds = itertools.count()
+
+    def settle(run: AnnealingRun, hint: object, known: object) -> None:
+        begun.append((run._effort.spent_of_whole, known is not None))  # noqa: SLF001
+        run._effort.spend(run._effort.total_seconds)  # noqa: SLF001
+        next(seeds)
+
+    monkeypatch.setattr(AnnealingRun, "settle", settle)
+    limits = replace(LIMITS, time_limit_seconds=1000.0, work_limit_seconds=work_seconds)
+    assert LocalSearch().solve(priced, limits, SearchOptions(start=start)).limit == "deterministic_time"
+    assert [at for at, _ in begun] == pytest.approx([number / planned for number in range(planned)])
+    assert [knows for _, knows in begun] == [True] + [False] * (planned - 1)
+
+
+def test_a_plan_that_runs_already_begins_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    priced = random_priced(0, num_tables=12)
+    start = Greedy().solve(priced, LIMITS).assignment
+    assert start is not None
+    moving = with_move(priced, start)
+    known: list[bool] = []
+
+    def settle(run: AnnealingRun, _: object, start: object) -> None:
+        known.append(start is not None)
+        run._effort.spend(run._effort.total_seconds)  # noqa: SLF001
+
+    monkeypatch.setattr(AnnealingRun, "settle", settle)
+    LocalSearch().solve(moving, replace(LIMITS, work_limit_seconds=2.0), SearchOptions(start=start))
+    assert known == [True] * 3

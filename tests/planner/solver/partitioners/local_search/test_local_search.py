@@ -172,6 +172,19 @@ def test_a_plan_within_the_gap_ends_the_search() -> None:
     assert again.assignment is first.assignment
 
 
+def test_the_first_plan_within_the_gap_stops_both_threads() -> None:
+    """And no later one takes its place, however good."""
+    priced = random_priced(0, num_tables=12)
+    first, better = (solver.solve(priced, LIMITS).assignment for solver in (Greedy(), LocalSearch()))
+    assert first is not None
+    effort, best = Effort(LIMITS), IncumbentTracker(priced, "local_search", None)
+    run = AnnealingRun(search_view(priced), itertools.count(), effort, best, objective_of(priced, first))
+    run._consider(first)  # noqa: SLF001
+    assert effort.is_stopped
+    run._consider(better)  # noqa: SLF001
+    assert best.assignment is first
+
+
 def test_a_known_plan_is_refined_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before any race: with cuts, and without heat."""
     priced = random_priced(0, num_tables=12)

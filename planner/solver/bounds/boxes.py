@@ -42,9 +42,13 @@ class Part:
 
 
 #: Nominal work of one box: a + c (n R)^0.6, by options and ranks; 0.4 to 1.2 times what was measured for 120 options
-#: on 8 ranks to 7,200 on 96.
+#: on 8 ranks to 7,200 on 96, and half of it with three and four tiers of memory.
 _LEAST_SECONDS, _BOX_SECONDS, _GROWTH = 8e-3, 2e-5, 0.6
 _MOST_BOXES = 600
+
+#: Choices in all split boxes before the bound may count as stalled, and the part of itself that it gains at least
+#: while the number of splits doubles.
+_LEAST_LOOKS, _LEAST_DOUBLING_GAIN = 80_000, 1e-4
 
 _PACKING_ROUNDS = 3  # of a box, at most
 _LEAST_GAIN = 1e-4  # of the bound, that a split of a rank's room must bring
@@ -125,8 +129,8 @@ def branch(
 ) -> Branched:
     """Split boxes until the bound stands on whole choices that keep the rule, or ``max_boxes`` were looked at.
 
-    Plans take some of the ``choices`` alone, shape (C,), where these are given. ``is_over`` is asked before each split,
-    and ends them.
+    In large models splits also end if twice as many hardly raised the bound. Plans take some of the ``choices`` alone,
+    shape (C,), where these are given. ``is_over`` is asked before each split, and ends them.
     """
     phases = model.weight.shape[0]
     choices = np.ones(len(model.choice_table), dtype=np.bool_) if choices is None else choices
@@ -140,10 +144,15 @@ def branch(
     nodes = [_node(whole, root)]
     heap = [(root.bound_seconds, 0, root)]
     last = root
+    splits, next_look, bound_at_look = 0, -(-_LEAST_LOOKS // len(choices)), 0.0
     while heap:
         bound, number, box = heap[0]
+        is_stalled = False
+        if splits == next_look:
+            is_stalled = bound < bound_at_look * (1 + _LEAST_DOUBLING_GAIN)
+            next_look, bound_at_look = 2 * splits, bound
         found = _halves(model, box)
-        if found is None or len(nodes) >= max_boxes or is_over():
+        if found is None or is_stalled or len(nodes) >= max_boxes or is_over():
             reported = box if box.relaxed.is_solved else last
             return Branched(
                 bound_seconds=bound,
@@ -154,6 +163,7 @@ def branch(
             )
         heapq.heappop(heap)
         last = box
+        splits += 1
         split, halves = found
         nodes[number] = replace(nodes[number], split=split, children=(len(nodes), len(nodes) + 1))
         for half in halves:

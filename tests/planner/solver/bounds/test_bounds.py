@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from planner.pricing.price_options import restrict
+from planner.solver.bounds import boxes as branching
 from planner.solver.bounds.boxes import affordable_boxes, branch
 from planner.solver.bounds.chain import _least, largest_piece, lower_bound, priced_memory, quick_bound
 from planner.solver.bounds.dual import Prices, average_prices, dual_value
@@ -373,6 +374,22 @@ def test_choices_that_are_mixed_for_the_average_become_whole() -> None:
     found = branch(model, max_boxes=10)
     assert found.bound_seconds == pytest.approx(whole_choices(model))
     assert found.bound_seconds == pytest.approx(3.0)
+
+
+def test_splits_of_a_large_model_end_if_twice_as_many_hardly_raise_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first look comes after as many as the model is small, so that proofs of small ones go on."""
+    (model,) = relaxations(random_priced(2, num_tables=3))
+    whole = branch(model, max_boxes=200)
+    choices = len(model.choice_table)
+    monkeypatch.setattr(branching, "_LEAST_DOUBLING_GAIN", np.inf)  # no gain is enough
+    assert len(branch(model, max_boxes=200).nodes) == len(whole.nodes)
+    monkeypatch.setattr(branching, "_LEAST_LOOKS", 2 * choices)
+    ended = branch(model, max_boxes=200)
+    assert len(ended.nodes) == 1 + 2 * 4  # looks after two and after four splits, of two boxes each
+    assert not ended.is_final
+    assert ended.root_seconds <= ended.bound_seconds < whole.bound_seconds
+    monkeypatch.setattr(branching, "_LEAST_DOUBLING_GAIN", -np.inf)  # any is
+    assert len(branch(model, max_boxes=200).nodes) == len(whole.nodes)
 
 
 def test_fewer_boxes_are_affordable_where_each_costs_more() -> None:

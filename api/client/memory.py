@@ -134,7 +134,7 @@ def _numbers(value: object) -> dict[str, int]:
 
 
 def _size(num_bytes: int) -> str:
-    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+    for unit, name in ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
         if num_bytes >= unit:
             return f"{num_bytes / unit:.1f} {name}"
     return f"{num_bytes} B"

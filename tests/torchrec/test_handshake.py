@@ -166,9 +166,9 @@ def refusals(ranks: int, ranks_per_host: int) -> list[tuple[Shake, str, tuple[st
             "replan",
             (
                 # other: 20 rows x 8 columns x 4 B = 640 B; plain: 77 rows in blocks of 39 and 38, or 20, 20, 20, 17
-                f"rank {last}: the plan needs {'1.8 KiB' if ranks == 2 else '1.2 KiB'} of device memory"
-                f" ({'1.8 KiB' if ranks == 2 else '1.2 KiB'} for tables, 0 B reserved for the rest),"
-                f" 1000 B of 1000 B are free (device {last})",
+                f"rank {last}: the plan needs {'1.9 kB' if ranks == 2 else '1.2 kB'} of device memory"
+                f" ({'1.9 kB' if ranks == 2 else '1.2 kB'} for tables, 0 B reserved for the rest),"
+                f" 1.0 kB of 1.0 kB are free (device {last})",
             ),
         ),
         (
@@ -261,8 +261,8 @@ def test_all_ranks_agree(ranks: int, ranks_per_host: int, tmp_path: Path) -> Non
     for outcome in found["narrow"]:
         assert outcome["verdict"] == "go"
         assert outcome["warnings"] == [
-            "rank 1: the plan needs 2.0 KiB of device memory (2.0 KiB for tables, 0 B reserved for the rest),"
-            " 4.9 KiB of 4.9 KiB are free (device 1), which leaves less than the plan's margin of 2.9 KiB"
+            "rank 1: the plan needs 2.0 kB of device memory (2.0 kB for tables, 0 B reserved for the rest),"
+            " 5.0 kB of 5.0 kB are free (device 1), which leaves less than the plan's margin of 3.0 kB"
         ]
 
 

@@ -18,11 +18,11 @@ from api.cli.service.settings import read_settings, settings_of
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
 from cost_models.text.number_text import counted
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.domain.formats.units import GIBIBYTE, format_bytes
+from planner.domain.formats.units import GIGABYTE, format_bytes
 from planner.output.explain.text.layout import wrapped
 
 PACKAGES = ("fastapi", "pydantic", "uvicorn", "sqlalchemy", "ortools", "numpy", "pebble", "zstandard", "httpx")
-LEAST_FREE_BYTES = GIBIBYTE
+LEAST_FREE_BYTES = GIGABYTE
 
 
 class CheckResult(TypedDict):

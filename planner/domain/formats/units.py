@@ -3,15 +3,16 @@
 Everything else in the program holds plain bytes and SI seconds.
 """
 
-GIBIBYTE = 1024**3
+GIGABYTE = 10**9
 
-_BYTE_STEPS = ((1024**4, "TiB"), (GIBIBYTE, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+_BYTE_STEPS = ((10**12, "TB"), (GIGABYTE, "GB"), (10**6, "MB"), (10**3, "kB"))
+_BYTES_ROUNDED_UP = 0.99995  # what one decimal would write as 1,000.0 of the next smaller unit
 
 
 def format_bytes(num_bytes: float) -> str:
-    """``"412.0 GiB"``: one decimal in the largest binary unit that keeps it above one."""
+    """``"80.0 GB"``: one decimal in the largest decimal unit that keeps it above one, as data sheets have it."""
     for step, unit in _BYTE_STEPS:
-        if abs(num_bytes) >= step:
+        if abs(num_bytes) >= step * _BYTES_ROUNDED_UP:
             return f"{num_bytes / step:,.1f} {unit}"
     return f"{num_bytes:,.0f} B"
 

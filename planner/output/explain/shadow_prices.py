@@ -17,7 +17,7 @@ from cost_models.arrays import Floats, Ints
 from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import CostModel, ShardSeconds
 from cost_models.vocabulary import Evidence, Phase, Tier
-from planner.domain.formats.units import GIBIBYTE
+from planner.domain.formats.units import GIGABYTE
 from planner.options.enumerate import Family
 from planner.orchestration.placement.listed_plan import ListedPlan
 from planner.output.explain.bottlenecks import exposed_seconds
@@ -26,7 +26,7 @@ from planner.pricing.price_options import FamilyColumns
 from planner.solver.evaluate import rank_seconds
 from planner.solver.problem import RelaxationHint, SolverProblem
 
-MORE_BYTES = GIBIBYTE
+MORE_BYTES = GIGABYTE
 FASTER = 1.1
 
 #: Rates that no other tier is read or written at.
@@ -64,7 +64,7 @@ def memory_prices(
 
 
 def memory_price(priced: SolverProblem, hint: RelaxationHint | None, evidence: Evidence, tier: Tier) -> ShadowPrice:
-    """Return what a GiB more on every rank of one host could save, by the relaxation."""
+    """Return what a GB more on every rank of one host could save, by the relaxation."""
     price = None if hint is None else float(hint.memory_price[tier])
     saved = None if price is None else price * MORE_BYTES * priced.ranks_per_host
     if saved is None:
@@ -78,7 +78,7 @@ def memory_price(priced: SolverProblem, hint: RelaxationHint | None, evidence: E
         note = "the lower bound does not depend on it; a plan that packs its ranks badly may still gain"
     return ShadowPrice(
         resource=f"{tier.label}_bytes",
-        change="1 GiB more on every rank of one host",
+        change="1 GB more on every rank of one host",
         saved_seconds=saved,
         direction=AT_MOST,
         method=RELAXATION,

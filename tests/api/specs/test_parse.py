@@ -370,7 +370,7 @@ def test_padding_is_advised_with_the_number() -> None:
 
 
 def test_a_table_larger_than_the_cluster_is_refused_with_the_numbers() -> None:
-    # 2 ranks x 80e9 B = 149.0 GiB; 1e9 rows x 128 x 4 B = 512e9 B = 476.8 GiB: 6.4 ranks' worth, so 7.
+    # 2 ranks x 80 GB = 160 GB; 1e9 rows x 128 x 4 B = 512 GB: 6.4 ranks' worth, so 7.
     with pytest.raises(InvalidProblem) as caught:
         request_of(
             model__tables__0__num_embeddings=10**9,
@@ -379,8 +379,8 @@ def test_a_table_larger_than_the_cluster_is_refused_with_the_numbers() -> None:
         )
     (issue,) = caught.value.issues
     assert (issue.code, issue.pointer) == ("table-too-large", "/model/tables/0")
-    assert "476.8 GiB" in issue.message
-    assert "149.0 GiB of hbm" in issue.message
+    assert "512.0 GB" in issue.message
+    assert "160.0 GB of hbm" in issue.message
     assert "these weights alone fill 7;" in issue.hint
     assert "allow kernels of host memory (fused_uvm, fused_uvm_caching)" in issue.hint
 
@@ -396,7 +396,7 @@ def test_a_table_counts_the_memory_that_its_kernels_may_use() -> None:
         request_of(**large)
     (issue,) = caught.value.issues
     assert issue.code == "table-too-large"
-    assert "428.4 GiB of hbm and ddr" in issue.message
+    assert "460.0 GB of hbm and ddr" in issue.message
     request_of(**large, model__tables__0__constraints={"data_types": ["fp32", "fp16"]})
 
 

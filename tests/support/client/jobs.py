@@ -4,7 +4,7 @@ from api.client import MemoryFacts
 from api.client.job import RankFacts
 from api.client.live_table import LiveTable
 
-GIB = 1 << 30
+GB = 10**9
 
 
 def live_table(name: str, **facts: object) -> LiveTable:
@@ -31,11 +31,11 @@ def memory(rank: int, **facts: object) -> MemoryFacts:
     """A rank with a device of its own, on a host that it shares with nobody."""
     default = {
         "device_pool": f"device {rank}",
-        "device_free_bytes": 70 * GIB,
-        "device_total_bytes": 80 * GIB,
+        "device_free_bytes": 70 * GB,
+        "device_total_bytes": 80 * GB,
         "host_pool": f"host {rank}",
-        "host_free_bytes": 100 * GIB,
-        "host_total_bytes": 200 * GIB,
+        "host_free_bytes": 100 * GB,
+        "host_total_bytes": 200 * GB,
     }
     return MemoryFacts(**(default | facts))
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from planner.domain.formats.canonical_json import plan_digest
 
-GIB = 1024**3
+GB = 10**9
 
 
 def shard(rank: int, rows: tuple[int, int], num_bytes: int) -> dict[str, Any]:
@@ -36,9 +36,9 @@ def rank(number: int, seconds: tuple[float, float], num_bytes: int) -> dict[str,
         "host": 0,
         "seconds": {"forward_compute": seconds[0], "forward_comm": seconds[1]},
         "bytes": {"hbm": num_bytes, "ddr": 0},
-        "capacity_bytes": {"hbm": 8 * GIB, "ddr": 0},
+        "capacity_bytes": {"hbm": 8 * GB, "ddr": 0},
         "ledger_bytes": {"hbm": {"weights": num_bytes}},
-        "reserved_bytes": {"hbm": {"margin": GIB}},
+        "reserved_bytes": {"hbm": {"margin": GB}},
     }
 
 
@@ -64,10 +64,10 @@ def document(**changes: Any) -> dict[str, Any]:
         },
         "termination": {"reason": "FEASIBLE", "limit": "time", "detail": "the search was cut"},
         "tables": [
-            table("users", "row_wise", [shard(0, (0, 500), 2 * GIB), shard(1, (500, 500), 2 * GIB)]),
-            table("items", "table_wise", [shard(1, (0, 100), GIB)]),
+            table("users", "row_wise", [shard(0, (0, 500), 2 * GB), shard(1, (500, 500), 2 * GB)]),
+            table("items", "table_wise", [shard(1, (0, 100), GB)]),
         ],
-        "ranks": [rank(0, (0.001, 0.002), 2 * GIB), rank(1, (0.003, 0.001), 3 * GIB)],
+        "ranks": [rank(0, (0.001, 0.002), 2 * GB), rank(1, (0.003, 0.001), 3 * GB)],
         "phases": [
             {
                 "name": name,

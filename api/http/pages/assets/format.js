@@ -3,13 +3,13 @@
  * line write a number alike. Everything else holds plain bytes and SI seconds.
  */
 
-const GIBIBYTE = 1024 ** 3;
 const BYTE_STEPS = [
-  [1024 ** 4, "TiB"],
-  [GIBIBYTE, "GiB"],
-  [1024 ** 2, "MiB"],
-  [1024, "KiB"],
+  [1e12, "TB"],
+  [1e9, "GB"],
+  [1e6, "MB"],
+  [1e3, "kB"],
 ];
+const BYTES_ROUNDED_UP = 0.99995; // what one decimal would write as 1,000.0 of the next smaller unit
 const ROUNDED_UP = 0.9995; // what three digits would write as the next larger unit
 const LARGEST_GAP_SHOWN = 100; // beyond it the bound says nothing
 const LARGEST_CHANGE_SHOWN = 100; // beyond it, the factor
@@ -25,10 +25,10 @@ const twoDecimals = written({ minimumFractionDigits: 2, maximumFractionDigits: 2
 const sixDigits = written({ maximumSignificantDigits: 6 });
 const threeDigits = written({ maximumSignificantDigits: 3 });
 
-/** "412.0 GiB": one decimal in the largest binary unit that keeps it above one. */
+/** "80.0 GB": one decimal in the largest decimal unit that keeps it above one, as data sheets have it. */
 export function bytes(number) {
   for (const [step, unit] of BYTE_STEPS) {
-    if (Math.abs(number) >= step) return `${oneDecimal.format(number / step)} ${unit}`;
+    if (Math.abs(number) >= step * BYTES_ROUNDED_UP) return `${oneDecimal.format(number / step)} ${unit}`;
   }
   return `${whole.format(number)} B`;
 }

@@ -216,7 +216,7 @@ def _rank_bytes(plan: CompactPlanDocument) -> list[str]:
         for rank in shown:
             share = used[rank] / capacity[rank] if capacity[rank] else 0.0
             parts = [("█", used[rank]), ("·", capacity[rank] - used[rank])]
-            amounts = f"{format_bytes(used[rank]):>9} of {format_bytes(capacity[rank]):<9} {share:>4.0%}"
+            amounts = f"{format_bytes(used[rank]):>8} of {format_bytes(capacity[rank]):<8} {share:>4.0%}"
             lines.append(_bar_line(rank, parts, capacity[rank], amounts, MAX_BYTES_BAR))
         lines += _left_out(hidden, used, format_bytes)
     for one in fullest:
@@ -343,7 +343,7 @@ def _of_some(source: str) -> str:
 
 
 def _assumed(subject: str, value: str) -> str:
-    """``"hbm 74.5 GiB"`` for a number of the hardware, ``"model.pipeline = none"`` for anything else."""
+    """``"hbm 80.0 GB"`` for a number of the hardware, ``"model.pipeline = none"`` for anything else."""
     number = _HARDWARE_NUMBER.fullmatch(f"{subject} {value}")
     if number is None:
         return f"{subject.removeprefix('hardware.')} = {value}"

@@ -155,7 +155,7 @@ def test_storage_class_memory_says_how_fast_it_is(runtime: str, name: str) -> No
     without = {other: value for other, value in SCM.items() if other != name}
     (reported,) = refused(without, runtime=runtime).items()
     assert reported[0] == f"/hardware/overrides/{name}"
-    assert "every rank has 93.1 GiB of scm" in reported[1]
+    assert "every rank has 100.0 GB of scm" in reported[1]
     (where,) = refused(SCM | {name: 0.0}, runtime=runtime)
     assert where == f"/hardware/overrides/{name}"
     parse_spec(raw(tiny(hardware__overrides={**without, "scm_bytes": 0}, runtime=runtime)))

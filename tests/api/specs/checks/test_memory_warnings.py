@@ -40,7 +40,7 @@ def warned(
 def test_host_memory_that_will_be_considered_is_named() -> None:
     found = warned(ddr_bytes=1e9, ddr_bytes_per_second=5e10)
     assert (found.severity, found.pointer) == ("warning", "/model/tables")
-    assert "at least 1.7 MiB, and all ranks together have 1.6 MiB of hbm" in found.message
+    assert "at least 1.8 MB, and all ranks together have 1.7 MB of hbm" in found.message
     assert "fused_uvm and fused_uvm_caching will be considered" in found.message
 
 
@@ -49,7 +49,7 @@ def test_storage_class_memory_counts_where_the_runtime_can_use_it() -> None:
     numbers = {"ddr_bytes": 3e4, "ddr_bytes_per_second": 5e10, **SCM, "scm_bytes": 1e9}
     found = warned(runtime="generic", **numbers).message
     assert "no plan" not in found
-    assert found.endswith("of ddr and 1.9 GiB of scm")
+    assert found.endswith("of ddr and 2.0 GB of scm")
     assert warned(runtime="torchrec", **numbers).message.endswith("of ddr: there will be no plan")
 
 

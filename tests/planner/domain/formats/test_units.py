@@ -5,7 +5,16 @@ from planner.domain.formats.units import format_bytes, format_seconds
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (5 * 1024**3 / 2, "2.5 GiB"), (3 * 1024**4, "3.0 TiB")],
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_951, "1.0 MB"),
+        (80e9, "80.0 GB"),
+        (3.35e12, "3.4 TB"),
+        (-2.5e9, "-2.5 GB"),
+    ],
 )
 def test_bytes(value: float, text: str) -> None:
     assert format_bytes(value) == text

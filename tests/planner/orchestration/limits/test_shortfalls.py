@@ -44,7 +44,7 @@ def test_unpackable_tables_are_reported_against_all_tiers_that_they_may_use() ->
     problem = replace(make_problem(*tables, cluster=cluster), kernels=HOST_KERNELS)
     priced = price(problem, enumerate_families(problem), ROOFLINE)
     (short,) = unpackable(problem, priced, proven=True).shortfalls
-    assert "of the cluster's 3.8 MiB of hbm and 7.4 MiB of ddr, but no placement" in short.message
+    assert "of the cluster's 4.0 MB of hbm and 7.8 MB of ddr, but no placement" in short.message
     assert short.available_bytes == 2 * 2e6 + 2 * 3.9e6
     assert 3 * 2.56e6 <= short.required_bytes < short.available_bytes
 
@@ -53,4 +53,4 @@ def test_unpackable_tables_of_one_tier_are_reported_against_that() -> None:
     problem = make_problem(make_table("a", 10_000), cluster=make_cluster(1, 2, hbm_bytes=2e6))
     priced = price(problem, enumerate_families(problem), ROOFLINE)
     (short,) = unpackable(problem, priced, proven=True).shortfalls
-    assert "of the cluster's 3.8 MiB of hbm, but no placement" in short.message
+    assert "of the cluster's 4.0 MB of hbm, but no placement" in short.message

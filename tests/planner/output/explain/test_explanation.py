@@ -78,7 +78,7 @@ def test_text_has_all_of_it_within_the_terminal() -> None:
         assert f"{table.name} (" in text
     for word in ("What binds", "forward_compute", "What more hardware would buy", "at least", "Why tables are cut so"):
         assert word in text
-    assert "hbm_bytes, 1 GiB more on every rank of one host: saves nothing" in " ".join(text.split())
+    assert "hbm_bytes, 1 GB more on every rank of one host: saves nothing" in " ".join(text.split())
     assert "Why tables" not in explanation_text(replace(found, tables=()), name="x")
 
 

@@ -51,7 +51,7 @@ def test_leaving_the_table_whole_is_always_reported() -> None:
     [
         ({"change_seconds": -2e-5}, "would save 20 us (0.2%): the plan is not the best one"),
         ({"change_seconds": 1e-12}, "would cost the same"),
-        ({"excess_bytes": 3 * 1024**3}, "would exceed the memory of a rank by 3.0 GiB"),
+        ({"excess_bytes": 3e9}, "would exceed the memory of a rank by 3.0 GB"),
         ({"phase": None}, "would add 1 ms (10%)"),
         ({"phase_seconds": (2e-3, 2.001e-3)}, "would add 1 ms (10%)"),
         ({"phase_seconds": (0.0, 1e-3)}, "would add 1 ms (10%), above all in forward_comm"),
@@ -66,7 +66,7 @@ def test_leaving_the_table_whole_is_always_reported() -> None:
             "would add 1 ms (10%) (row_wise would open a set of collectives: +84 us; one set of collectives less would"
             " save 67 us)",
         ),
-        ({"is_best": False, "excess_bytes": 1024.0}, "would exceed the memory of a rank by at most 1.0 KiB"),
+        ({"is_best": False, "excess_bytes": 1000.0}, "would exceed the memory of a rank by at most 1.0 kB"),
     ],
 )
 def test_what_an_alternative_would_do(changes: dict[str, object], words: str) -> None:

@@ -10,7 +10,7 @@ from cost_models.hardware.laws.domain_law import DomainLaw
 from cost_models.hardware.laws.hosts_law import HostsLaw
 from cost_models.hardware.profile_fields import FIELDS
 from cost_models.vocabulary import Evidence, Kernel, Tier
-from planner.domain.formats.units import GIBIBYTE
+from planner.domain.formats.units import GIGABYTE
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
@@ -108,7 +108,7 @@ def test_more_memory_lowers_the_bound_by_no_more(seed: int) -> None:
     price = memory_price(priced, bound.hint, Evidence.MEASURED, Tier(0))
     assert price.saved_seconds is not None
     assert price.saved_seconds > 0
-    per_byte = price.saved_seconds / GIBIBYTE / priced.ranks_per_host
+    per_byte = price.saved_seconds / GIGABYTE / priced.ranks_per_host
     for more in (1.0, 5.0, 40.0):
         capacity = priced.capacity_bytes.copy()
         capacity[: priced.ranks_per_host] += more
@@ -139,7 +139,7 @@ def test_the_price_is_for_a_host_full_of_ranks() -> None:
     none = np.zeros(3, dtype=np.int64)
     hint = RelaxationHint(option=none, second_option=none, slowest_seconds=np.zeros(2), memory_price=np.array([2e-12]))
     price = memory_price(random_priced(0, num_hosts=2, ranks_per_host=3), hint, Evidence.GIVEN, Tier.HBM)
-    assert price.saved_seconds == pytest.approx(2e-12 * GIBIBYTE * 3)
+    assert price.saved_seconds == pytest.approx(2e-12 * GIGABYTE * 3)
 
 
 def test_host_memory_has_prices_where_rows_lie_there() -> None:

@@ -127,7 +127,7 @@ def test_the_tier_whose_bytes_are_short_is_named() -> None:
     assert prices["ddr_bytes"] > prices["scm_bytes"] == prices["hbm_bytes"] == 0
     text = " ".join(explanation_text(found, name="x").split())
     assert "memory that binds: ddr" in text
-    assert "hbm_bytes or scm_bytes, 1 GiB more on every rank of one host: saves nothing" in text
+    assert "hbm_bytes or scm_bytes, 1 GB more on every rank of one host: saves nothing" in text
 
 
 def price(resource: str, saved_seconds: float | None, method: str = RE_EVALUATION) -> ShadowPrice:

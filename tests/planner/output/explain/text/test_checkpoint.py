@@ -4,10 +4,10 @@ from typing import Any
 
 from tests.planner.output.explain.text.test_plan import section
 from tests.support.planning.long_plans import explain_plan
-from tests.support.planning.plan_documents import GIB, document
+from tests.support.planning.plan_documents import GB, document
 
 FULL: dict[str, Any] = {
-    "bytes": 5 * GIB,
+    "bytes": 5 * GB,
     "snapshot_seconds": 0.1,
     "slowest_rank": 1,
     "upload_seconds": 5.37,
@@ -20,7 +20,7 @@ CHECKPOINT: dict[str, Any] = {
     "interval_steps": 20_000,
     "interval_seconds": 100.0,
     "full": FULL,
-    "incremental": {**FULL, "bytes": GIB, "snapshot_seconds": 0.02, "upload_seconds": 1.07},
+    "incremental": {**FULL, "bytes": GB, "snapshot_seconds": 0.02, "upload_seconds": 1.07},
     "restore_seconds": 3.22,
     "lost_seconds_per_step": 1.5e-5,
     "balanced": False,
@@ -36,8 +36,8 @@ def lines(**changes: Any) -> list[str]:
 def test_sizes_times_and_price() -> None:
     found = lines()
     assert found[0] == "Checkpoints, one in 20,000 steps"
-    assert found[2].split() == ["full", "5.0", "GiB", "100", "ms", "1", "5.37", "s", "0", "5", "s"]
-    assert found[3].split() == ["largest", "increment", "1.0", "GiB", "20", "ms", "1", "1.07", "s", "0", "5", "s"]
+    assert found[2].split() == ["full", "5.0", "GB", "100", "ms", "1", "5.37", "s", "0", "5", "s"]
+    assert found[3].split() == ["largest", "increment", "1.0", "GB", "20", "ms", "1", "1.07", "s", "0", "5", "s"]
     assert found[4].strip() == "one_shot: one in 12 checkpoints is full"
     reported = " ".join(line.strip() for line in found[5:])
     assert "an interval takes 100 s, a restore reads for 3.22 s" in reported

@@ -6,13 +6,13 @@ import pytest
 
 from planner.output.explain.text.difference import MAX_TABLE_ROWS
 from tests.support.planning.long_plans import compare_plans, difference
-from tests.support.planning.plan_documents import GIB, document, rank, shard, table
+from tests.support.planning.plan_documents import GB, document, rank, shard, table
 
 
 def moved() -> dict[str, object]:
     """``items`` moves from rank 1 to rank 0, and the plan gets slower: 5 to 6 ms."""
     plan = document()
-    tables = [plan["tables"][0], table("items", "table_wise", [shard(0, (0, 100), GIB)])]
+    tables = [plan["tables"][0], table("items", "table_wise", [shard(0, (0, 100), GB)])]
     objective = {**plan["objective"], "seconds": 0.006, "step_time_seconds": 0.006}
     return document(tables=tables, objective=objective)
 
@@ -73,7 +73,7 @@ def test_a_moved_table() -> None:
     assert not found.same_plan
     assert found.changed == ("items",)
     assert found.unchanged == 1
-    assert found.moved_bytes == GIB
+    assert found.moved_bytes == GB
     text = compare_plans(document(), moved())
     assert "items  table_wise [1]  table_wise [0]" in text
     assert "+20.00%" in text  # 6 / 5 - 1
@@ -90,15 +90,15 @@ def test_latencies_of_requests_are_compared() -> None:
 
 
 def test_only_rectangles_that_were_not_there_count_as_moved() -> None:
-    # users was cut in halves of 2 GiB; now rank 0 keeps its half and rank 1's goes to rank 0
+    # users was cut in halves of 2 GB; now rank 0 keeps its half and rank 1's goes to rank 0
     plan = document()
-    cut = table("users", "row_wise", [shard(0, (0, 500), 2 * GIB), shard(0, (500, 500), 2 * GIB)])
-    assert difference(plan, document(tables=[cut, plan["tables"][1]])).moved_bytes == 2 * GIB
+    cut = table("users", "row_wise", [shard(0, (0, 500), 2 * GB), shard(0, (500, 500), 2 * GB)])
+    assert difference(plan, document(tables=[cut, plan["tables"][1]])).moved_bytes == 2 * GB
 
 
 def test_new_and_gone_tables() -> None:
     plan = document()
-    other = document(tables=[plan["tables"][0], table("ads", "table_wise", [shard(0, (0, 10), GIB)])])
+    other = document(tables=[plan["tables"][0], table("ads", "table_wise", [shard(0, (0, 10), GB)])])
     found = difference(plan, other)
     assert (found.new, found.gone, found.changed) == (("ads",), ("items",), ())
     text = compare_plans(plan, other)
@@ -124,21 +124,21 @@ def test_documents() -> None:
 
 
 def test_the_fullest_rank_is_reported_by_tier() -> None:
-    """Rank 1 is fullest in one tier and rank 0 in the other; 3 GiB and 4 GiB are no 7 GiB of anything."""
-    first, second = (rank(number, (0.001, 0.001), num_bytes * GIB) for number, num_bytes in ((0, 1), (1, 3)))
-    first["bytes"]["ddr"] = 4 * GIB
+    """Rank 1 is fullest in one tier and rank 0 in the other; 3 GB and 4 GB are no 7 GB of anything."""
+    first, second = (rank(number, (0.001, 0.001), num_bytes * GB) for number, num_bytes in ((0, 1), (1, 3)))
+    first["bytes"]["ddr"] = 4 * GB
     found = difference(document(), document(ranks=[first, second])).to_document()["fullest_rank_bytes"]
     assert found == {
-        "hbm": {"a": 3 * GIB, "b": 3 * GIB, "relative_change": 0.0},
-        "ddr": {"a": 0.0, "b": 4 * GIB, "relative_change": None},
+        "hbm": {"a": 3 * GB, "b": 3 * GB, "relative_change": 0.0},
+        "ddr": {"a": 0.0, "b": 4 * GB, "relative_change": None},
     }
     text = compare_plans(document(), document(ranks=[first, second]))
-    assert "fullest rank, hbm  3.0 GiB  3.0 GiB" in text
-    assert "fullest rank, ddr      0 B  4.0 GiB" in text
+    assert "fullest rank, hbm  3.0 GB  3.0 GB" in text
+    assert "fullest rank, ddr     0 B  4.0 GB" in text
 
 
 def test_no_line_is_wider_than_a_terminal() -> None:
-    shards = [shard(2 * number, (number, 1), 1023 * GIB) for number in range(64)]
+    shards = [shard(2 * number, (number, 1), 1023 * GB) for number in range(64)]
     first, second = (
         document(
             name="n" * 200,
@@ -158,7 +158,7 @@ def test_no_line_is_wider_than_a_terminal() -> None:
 
 def test_one_is_not_reported_as_many() -> None:
     names = [f"t{number}" for number in range(MAX_TABLE_ROWS + 1)]
-    plan = document(world_size=1, tables=[table(name, "table_wise", [shard(0, (0, 9), GIB)]) for name in names])
+    plan = document(world_size=1, tables=[table(name, "table_wise", [shard(0, (0, 9), GB)]) for name in names])
     text = compare_plans(document(world_size=1, tables=[]), plan)
     assert "two-tables, 1 rank\n" in text
     assert text.splitlines()[-1] == "  ... and 1 more table"
@@ -166,7 +166,7 @@ def test_one_is_not_reported_as_many() -> None:
 
 def test_what_is_preserved_otherwise_is_a_change_and_reported_within_a_terminal() -> None:
     def preserved(**changes: object) -> dict[str, object]:
-        items = table("items", "table_wise", [shard(1, (0, 100), GIB)]) | changes
+        items = table("items", "table_wise", [shard(1, (0, 100), GB)]) | changes
         return document(tables=[document()["tables"][0], items])
 
     cached = {"compute_kernel": "fused_uvm_caching", "cache_load_factor": 0.2, "data_type": "fp16"}

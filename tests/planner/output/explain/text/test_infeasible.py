@@ -6,14 +6,14 @@ from planner.domain.plan.diagnosis import Conflict, ConflictingConstraint, Diagn
 from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.output.explain.text.infeasible import MAX_CHANGES, MAX_CONSTRAINTS, MAX_SHORTFALLS, explain_no_plan
 
-GIB = 1024**3
+GB = 10**9
 
 
 def shortfall(**changes: object) -> Shortfall:
     values: dict[str, object] = {
         "resource": "hbm",
-        "required_bytes": 12.0 * GIB,
-        "available_bytes": 8.0 * GIB,
+        "required_bytes": 12.0 * GB,
+        "available_bytes": 8.0 * GB,
         "scope": "cluster",
         "message": "the tables need more memory than all ranks have",
         "hint": "use 2 hosts",
@@ -33,7 +33,7 @@ def test_what_is_short_by_how_much_and_the_way_out() -> None:
         "No plan of big: INFEASIBLE",
         "  proven",
         "",
-        "  4.0 GiB of hbm short for the cluster",  # 12 - 8
+        "  4.0 GB of hbm short for the cluster",  # 12 - 8
         "    the tables need more memory than all ranks have",
         "    way out: use 2 hosts",
     ]
@@ -55,7 +55,7 @@ def test_a_table_is_named_and_missing_options_need_no_bytes() -> None:
     options = shortfall(resource="options", scope="table", table="users", required_bytes=0.0, available_bytes=0.0)
     text = explain_no_plan(result(options), name="big")
     assert '  options of table "users"' in text.splitlines()
-    assert "GiB" not in text
+    assert "GB" not in text
 
 
 def test_long_lists_and_lines_are_cut() -> None:
@@ -72,14 +72,14 @@ def test_a_search_that_was_cut_names_its_limit() -> None:
     assert explain_no_plan(cut, name="big").splitlines()[0] == "No plan of big: NO_SOLUTION_FOUND (stopped by time)"
 
 
-PLAN = VerifiedPlan(used_bytes=6.0 * GIB, capacity_bytes=8.0 * GIB, fullest_rank_fraction=0.9)
+PLAN = VerifiedPlan(used_bytes=6.0 * GB, capacity_bytes=8.0 * GB, fullest_rank_fraction=0.9)
 SCHEME = ConflictingConstraint(
     pointer="/model/tables/0/constraints/sharding_types", message='table "a" may only use table_wise'
 )
 MEMORY = Fix(
     kind="memory",
-    message="1.0 GiB more hbm on every rank (3.0 GiB in all)",
-    changes=(SpecChange(pointer="/hardware/overrides/hbm_bytes", value=3 * GIB),),
+    message="1.0 GB more hbm on every rank (3.0 GB in all)",
+    changes=(SpecChange(pointer="/hardware/overrides/hbm_bytes", value=3 * GB),),
     plan=PLAN,
 )
 NOTHING = Diagnosis(conflict=None, has_plan_without_constraints=None, fixes=(), num_solves=3, limit=None)
@@ -100,9 +100,9 @@ def test_who_is_to_blame_and_what_helps() -> None:
         "      /model/tables/0/constraints/sharding_types",
         "",
         "  fixes, each solved and its plan verified, those that change least first:",
-        "    1. 1.0 GiB more hbm on every rank (3.0 GiB in all)",
-        "       /hardware/overrides/hbm_bytes: 3221225472",  # 3 * 2**30
-        "       its plan takes 6.0 GiB of the ranks' own 8.0 GiB, 90.0% of the fullest",
+        "    1. 1.0 GB more hbm on every rank (3.0 GB in all)",
+        "       /hardware/overrides/hbm_bytes: 3000000000",
+        "       its plan takes 6.0 GB of the ranks' own 8.0 GB, 90.0% of the fullest",
     ]
 
 

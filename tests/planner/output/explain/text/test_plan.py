@@ -4,7 +4,7 @@ from typing import Any
 
 from planner.output.explain.text.plan import MAX_RANK_ROWS
 from tests.support.planning.long_plans import explain_plan, storage_of
-from tests.support.planning.plan_documents import GIB, document, rank, shard, table
+from tests.support.planning.plan_documents import GB, document, rank, shard, table
 
 
 def section(text: str, start: str) -> list[str]:
@@ -42,34 +42,34 @@ def test_phases_that_do_not_count_are_marked_and_left_out_of_the_bars() -> None:
 
 
 def test_memory_against_capacity() -> None:
-    # 2 and 3 GiB of 8 GiB: 25 % and 38 % (37.5, to even); 36 characters: 9 and 13.5 -> 14
+    # 2 and 3 GB of 8 GB: 25 % and 38 % (37.5, to even); 36 characters: 9 and 13.5 -> 14
     lines = section(explain_plan(document()), "Bytes per rank in hbm")
     assert lines[1].count("█") == 9
-    assert lines[1].endswith("2.0 GiB of 8.0 GiB    25%")
+    assert lines[1].endswith("2.0 GB of 8.0 GB    25%")
     assert lines[2].count("█") == 14
-    assert lines[2].endswith("3.0 GiB of 8.0 GiB    38%")
-    assert "rank 1 holds in hbm: weights 3.0 GiB" in lines[3]
-    assert "rank 1 keeps free in hbm: margin 1.0 GiB" in lines[4]
+    assert lines[2].endswith("3.0 GB of 8.0 GB    38%")
+    assert "rank 1 holds in hbm: weights 3.0 GB" in lines[3]
+    assert "rank 1 keeps free in hbm: margin 1.0 GB" in lines[4]
 
 
 def test_lines_of_every_tier_are_distinguished() -> None:
     plan = document()
-    plan["ranks"][1]["bytes"]["ddr"] = GIB
-    plan["ranks"][1]["capacity_bytes"]["ddr"] = 4 * GIB
-    plan["ranks"][1]["ledger_bytes"]["ddr"] = {"weights": GIB, "gradients": 0}
+    plan["ranks"][1]["bytes"]["ddr"] = GB
+    plan["ranks"][1]["capacity_bytes"]["ddr"] = 4 * GB
+    plan["ranks"][1]["ledger_bytes"]["ddr"] = {"weights": GB, "gradients": 0}
     text = explain_plan(plan)
-    assert "1.0 GiB of 4.0 GiB    25%" in text
-    assert "rank 1 holds in hbm: weights 3.0 GiB" in text
-    assert "rank 1 holds in ddr: weights 1.0 GiB" in text
+    assert "1.0 GB of 4.0 GB    25%" in text
+    assert "rank 1 holds in hbm: weights 3.0 GB" in text
+    assert "rank 1 holds in ddr: weights 1.0 GB" in text
     assert "gradients" not in text
 
 
 def test_what_a_tier_holds_is_reported_of_its_own_fullest_rank() -> None:
     plan = document()
     first, second = plan["ranks"]
-    more = {"bytes": {"hbm": 2 * GIB, "ddr": 9 * GIB}, "ledger_bytes": {"hbm": {"weights": GIB}, "ddr": {"weights": 2}}}
+    more = {"bytes": {"hbm": 2 * GB, "ddr": 9 * GB}, "ledger_bytes": {"hbm": {"weights": GB}, "ddr": {"weights": 2}}}
     text = explain_plan(document(ranks=[{**first, **more}, second]))
-    assert "rank 1 holds in hbm: weights 3.0 GiB" in text
+    assert "rank 1 holds in hbm: weights 3.0 GB" in text
     assert "rank 0 holds in ddr: weights 2 B" in text
     assert "rank 0 holds in hbm" not in text
 
@@ -77,22 +77,22 @@ def test_what_a_tier_holds_is_reported_of_its_own_fullest_rank() -> None:
 def test_schemes_and_tables() -> None:
     text = explain_plan(document())
     lines = section(text, "How the 2 tables are cut")
-    assert lines[2].split() == ["row_wise", "fused", "1", "2", "4.0", "GiB"]
-    assert lines[3].split() == ["table_wise", "fused", "1", "1", "1.0", "GiB"]
-    assert section(text, "The largest 2")[2].split() == ["users", "row_wise", "4.0", "GiB", "2", "0,", "1"]
+    assert lines[2].split() == ["row_wise", "fused", "1", "2", "4.0", "GB"]
+    assert lines[3].split() == ["table_wise", "fused", "1", "1", "1.0", "GB"]
+    assert section(text, "The largest 2")[2].split() == ["users", "row_wise", "4.0", "GB", "2", "0,", "1"]
 
 
 def test_what_was_assumed_is_grouped_by_evidence() -> None:
     lines = section(explain_plan(document()), "What the plan rests on")
     assert lines[0] == "What the plan rests on: 1 measured, 1 default, 1 note"
-    assert lines[1].strip() == "measured: hbm 1.8 TiB/s"  # 2e12 / 1024**4 = 1.82
+    assert lines[1].strip() == "measured: hbm 2.0 TB/s"
     assert lines[2].strip() == "default: model.pipeline = none"
     assert lines[3].strip() == "note: 1 table is never looked up: items"
 
 
 def test_many_ranks_show_the_slowest_only() -> None:
     # rank r takes r microseconds, so the 16 slowest of 100 are 84 to 99
-    ranks = [rank(number, (number * 1e-6, 0.0), GIB) for number in range(100)]
+    ranks = [rank(number, (number * 1e-6, 0.0), GB) for number in range(100)]
     lines = section(explain_plan(document(world_size=100, ranks_per_host=4, ranks=ranks)), "Seconds per rank")
     assert len(lines) == 1 + MAX_RANK_ROWS + 1
     assert lines[1].split()[:2] == ["rank", "84"]
@@ -100,17 +100,17 @@ def test_many_ranks_show_the_slowest_only() -> None:
 
 
 def test_ranks_left_out_are_not_called_faster_where_all_are_tied() -> None:
-    # 128 ranks of 3 us and 1 GiB each: 16 are shown, 112 are not
-    text = explain_plan(document(world_size=128, ranks=[rank(number, (3e-6, 0.0), GIB) for number in range(128)]))
+    # 128 ranks of 3 us and 1 GB each: 16 are shown, 112 are not
+    text = explain_plan(document(world_size=128, ranks=[rank(number, (3e-6, 0.0), GB) for number in range(128)]))
     assert section(text, "Seconds per rank")[-1] == "  ... and 112 more ranks: 3 us"
-    assert "  ... and 112 more ranks: 1.0 GiB" in section(text, "Bytes per rank in hbm")
+    assert "  ... and 112 more ranks: 1.0 GB" in section(text, "Bytes per rank in hbm")
     assert "faster" not in text
     assert "emptier" not in text
 
 
 def test_the_rank_with_most_lookups_is_named_where_they_are_uneven() -> None:
     def text(*lookups: float | None) -> str:
-        ranks = [{**rank(number, (3e-6, 0.0), GIB), "lookups": one} for number, one in enumerate(lookups)]
+        ranks = [{**rank(number, (3e-6, 0.0), GB), "lookups": one} for number, one in enumerate(lookups)]
         return explain_plan(document(world_size=len(ranks), ranks=ranks))
 
     assert "rank 2 makes 75% of the lookups; an even share is 25.0%" in text(10, 20, 150, 20)
@@ -121,7 +121,7 @@ def test_the_rank_with_most_lookups_is_named_where_they_are_uneven() -> None:
 
 def test_one_is_not_reported_as_many() -> None:
     shown = MAX_RANK_ROWS + 1
-    plan = document(world_size=shown, ranks=[rank(number, (3e-6, 0.0), GIB) for number in range(shown)])
+    plan = document(world_size=shown, ranks=[rank(number, (3e-6, 0.0), GB) for number in range(shown)])
     assert section(explain_plan(plan), "Seconds per rank")[-1] == "  ... and 1 more rank: 3 us"
     single = document(world_size=1, ranks_per_host=1, tables=document()["tables"][1:])
     text = explain_plan(single)
@@ -150,7 +150,7 @@ def extreme() -> dict[str, Any]:
     ]
     long = "t" * 200
     schemes = ("table_column_wise", "data_parallel", "row_wise")
-    shards = [shard(4000 + 2 * number, (number, 1), 1023 * GIB) for number in range(48)]
+    shards = [shard(4000 + 2 * number, (number, 1), 1023 * GB) for number in range(48)]
     plan = document(
         name=long,
         world_size=4096,

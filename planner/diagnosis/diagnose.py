@@ -1,9 +1,9 @@
 """Why a problem has no plan and what would give it one, from a bounded number of short solves.
 
 First the conflict: constraints of the user that leave no plan together, none of which can be spared. Then fixes, in the
-order of how little they change: one constraint of the conflict wider or gone, less memory reserved, more memory, more
-ranks, smaller tables; where no constraint suffices alone, hardware and constraints together. Only what was solved, and
-whose plan was verified, is offered. Where all ranks together are known to be short, more ranks and more memory are
+order of how little they change: a slip of units corrected, one constraint of the conflict wider or gone, less memory
+reserved, more memory, more ranks, smaller tables; where no constraint suffices alone, hardware and constraints
+together. Only what was solved, and whose plan was verified, is offered. Where all ranks together are known to be short, more ranks and more memory are
 looked for before the conflict: they take few solves, and one among the constraints of hundreds of tables takes all that
 there are.
 """
@@ -15,6 +15,7 @@ from planner.diagnosis.fixes.ladder import Ladder, lowest_fix
 from planner.diagnosis.fixes.memory import memory_ladder, reservation_ladder
 from planner.diagnosis.fixes.ranks import hosts_ladder, ranks_ladder
 from planner.diagnosis.fixes.tables import table_ladders
+from planner.diagnosis.fixes.unit_slips import unit_slip_ladder
 from planner.diagnosis.subsets import Subsets, constraint_fixes, is_one_kind
 from planner.diagnosis.trial_solves import Attempts
 from planner.domain.plan.diagnosis import Diagnosis, Fix
@@ -75,6 +76,7 @@ def _smallest_first(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
 
 def _ladders(problem: Problem, shortfalls: Sequence[Shortfall]) -> list[Ladder]:
     possible = [
+        unit_slip_ladder(problem),
         reservation_ladder(problem) if problem.reservation.hbm_fraction > 0 else None,
         memory_ladder(problem, shortfalls),
         ranks_ladder(problem, shortfalls),
@@ -89,7 +91,7 @@ def _climbed_first(ladders: Sequence[Ladder], shortfalls: Sequence[Shortfall], a
     if not any(short.scope == "cluster" and short.required_bytes > short.available_bytes for short in shortfalls):
         return {}
     hardware = [index for index, ladder in enumerate(ladders) if ladder.kind in _OF_HARDWARE and ladder.guess > 0]
-    hardware.sort(key=lambda index: _OF_HARDWARE.index(ladders[index].kind))
+    hardware.sort(key=lambda index: (ladders[index].num_steps > 1, _OF_HARDWARE.index(ladders[index].kind)))
     fixes: dict[int, Fix] = {}
     for place, index in enumerate(hardware):
         attempts.allow(_HARDWARE / (len(hardware) - place))

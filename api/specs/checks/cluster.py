@@ -3,6 +3,7 @@
 import math
 
 from api.schemas.spec import HardwareOverrides
+from api.specs.checks.unlikely_numbers import memory_slips
 from api.specs.input.json import quoted
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
@@ -129,6 +130,7 @@ def check_memory(state: SpecState, issues: IssueCollector) -> None:
         return
     runtime = RUNTIMES[state.spec.runtime]
     bytes_of_tier = cluster.bytes_by_rank().sum(axis=0).tolist()
+    slips = memory_slips(state.spec.hardware)
     room: dict[frozenset[Kernel] | None, tuple[list[Tier], float]] = {}
     for where, table in state.tables.items():
         named = table.constraints.compute_kernels
@@ -139,10 +141,18 @@ def check_memory(state: SpecState, issues: IssueCollector) -> None:
         tiers, available = room[named]
         needed = table.least_weight_bytes
         if needed > available:
+            message = (
+                f"table {quoted(table.name)} has {format_bytes(needed)} of weights and the whole cluster has "
+                f"{format_bytes(available)} of {' and '.join(tier.label for tier in tiers)}"
+            )
+            if slips:  # the cause, and one issue instead of one for each table
+                for slip in slips:
+                    reason = f"{slip.message}; {message}"
+                    issues.report(slip.pointer, reason, slip.hint, code="table-too-large")
+                return
             issues.report(
                 where,
-                f"table {quoted(table.name)} has {format_bytes(needed)} of weights and the whole cluster has "
-                f"{format_bytes(available)} of {' and '.join(tier.label for tier in tiers)}",
+                message,
                 f"{_more_ranks(needed, available, cluster.world_size)}{_other_kernels(named)}use a narrower "
                 "data_type, or check num_embeddings",
                 code="table-too-large",

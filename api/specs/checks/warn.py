@@ -7,9 +7,8 @@ from api.schemas.spec import SpecDocument
 from api.specs.assumptions import prices_caches_alone, shown_names
 from api.specs.checks.operators import crowded_operators
 from api.specs.checks.row_orders import unknown_row_orders
+from api.specs.checks.unlikely_numbers import unlikely_numbers
 from api.specs.state import SpecState
-from cost_models.hardware.hardware import Hardware
-from cost_models.hardware.profiles_loader import CUSTOM, load_profile
 from cost_models.text.number_text import counted
 from cost_models.vocabulary import DEVICE_KERNELS, Kernel
 from planner.domain.formats.units import format_bytes
@@ -25,18 +24,16 @@ from planner.options.host_memory_fallback import (
 )
 from planner.pricing.memory import capacity_bytes
 
-#: GB for bytes, TB/s for bytes/s and the like are off by a thousand and more; changed hardware hardly ever is.
-_LEAST_FACTOR = 500.0
 TORCHREC = "torchrec"
 _warning = partial(Issue, severity="warning")
 
 
 def warn(state: SpecState) -> Iterator[Issue]:
     """Yield the warnings of a spec without issues."""
-    problem, model, hardware = state.problem, state.model, state.hardware
+    problem, model = state.problem, state.model
     assert problem is not None
     assert model is not None
-    assert hardware is not None
+    yield from unlikely_numbers(state.spec.hardware)  # first: the cause of much that follows
     yield from model.warnings
     yield from _unused_tables(problem)
     yield from _statistics_of_caches(state.spec)
@@ -44,7 +41,6 @@ def warn(state: SpecState) -> Iterator[Issue]:
         yield from unknown_row_orders(problem)
     yield from crowded_operators(problem)
     yield from _exceeded_memory(problem)
-    yield from _unlikely_numbers(state.spec, hardware)
     yield from state.statistics_warnings
     if state.previous is not None:
         yield from state.previous.warnings
@@ -133,28 +129,6 @@ def _kernels(table: Table) -> frozenset[Kernel]:
 
 def _least_bytes(table: Table) -> float:
     return table.least_weight_bytes + table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim)
-
-
-def _unlikely_numbers(spec: SpecDocument, hardware: Hardware) -> Iterator[Issue]:
-    """Warn of numbers whose order of magnitude no version of the profile's hardware has.
-
-    A number of 0 says that there is none of it, which is likely enough.
-    """
-    if spec.hardware.profile == CUSTOM:
-        return
-    of_profile = load_profile(spec.hardware.profile).numbers
-    for name in spec.hardware.overrides.__pydantic_extra__:
-        if name not in of_profile or not of_profile[name].value or not hardware.numbers[name].value:
-            continue
-        given, usual = hardware.numbers[name].value, of_profile[name].value
-        if max(given / usual, usual / given) >= _LEAST_FACTOR:
-            unit = of_profile[name].unit.replace("_per_", " per ")
-            yield _warning(
-                code="unlikely-number",
-                pointer=f"/hardware/overrides/{name}",
-                message=f"{name} is {given:g}, and the profile {spec.hardware.profile} has {usual:g}: in {unit}",
-                hint=f"give it in {unit}, or leave it out for the number of the profile",
-            )
 
 
 def _previous_plan(previous: PreviousPlan, problem: Problem) -> Iterator[Issue]:

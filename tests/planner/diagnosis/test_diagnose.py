@@ -396,3 +396,12 @@ def test_a_problem_with_a_plan_is_not_diagnosed(monkeypatch: pytest.MonkeyPatch)
     result = plan(make_problem(), cost_model=ROOFLINE, partitioner=Greedy(), limits=LIMITS)
     assert result.plan is not None
     assert result.diagnosis is None
+
+
+def test_a_slip_of_units_is_the_first_fix() -> None:
+    cluster = make_cluster(1, 4, ddr_bytes=0)
+    stated = cluster.hardware.with_overrides({"hbm_bytes": 80.0}, {"hbm_bytes": "bytes"})
+    cluster = replace(cluster, hardware=stated)
+    found = diagnosed(make_problem(large(), make_table("b"), cluster=cluster))
+    assert found.fixes[0].changes[0].value == 80 * 10**9
+    assert found.fixes[0].message.startswith("hardware.overrides.hbm_bytes of 80 bytes looks like a slip of units")

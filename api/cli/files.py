@@ -202,7 +202,7 @@ def read_plan(path: str) -> CompactPlanDocument:
     try:
         document = _compact(raw, content)
     except ValidationError as error:
-        issues = [form_issue(detail, AcceptedPlan) for detail in form_errors(error)]
+        issues = [form_issue(detail, AcceptedPlan) for detail in form_errors(error, content)]
         hint = (
             "give a plan that shardplan wrote; `shardplan evaluate` judges others, and `shardplan import` converts them"
         )

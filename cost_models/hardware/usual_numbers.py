@@ -9,6 +9,8 @@ from cost_models.hardware.profiles_loader import load_profile, profile_ids
 #: GB for bytes, TB/s for bytes/s and the like are off by a thousand and more; changed hardware hardly ever is.
 LEAST_FACTOR = 500.0
 _UNIT_STEP = 1000.0
+#: From a unit to another one: further away lies no slip.
+_MOST_STEPS = 6
 
 
 class UsualRange(NamedTuple):
@@ -40,7 +42,9 @@ def intended_value(value: float, usual: UsualRange) -> float | None:
 
     That is the number times a power of 1000: the one nearest to what is usual. ``None`` if even that is unlikely.
     """
-    steps = round(math.log(math.sqrt(usual.least * usual.most) / value, _UNIT_STEP))
+    steps = round((math.log(usual.least * usual.most) / 2 - math.log(value)) / math.log(_UNIT_STEP))
+    if abs(steps) > _MOST_STEPS:
+        return None
     intended = value * _UNIT_STEP**steps if steps >= 0 else value / _UNIT_STEP**-steps  # 3.35 GB/s is a whole number
     return None if is_unlikely(intended, usual) else intended
 

@@ -1,11 +1,11 @@
 """Why a problem has no plan and what would give it one, from a bounded number of short solves.
 
-First the conflict: constraints of the user that leave no plan together, none of which can be spared. Then fixes, in the
-order of how little they change: a slip of units corrected, one constraint of the conflict wider or gone, less memory
-reserved, more memory, more ranks, smaller tables; where no constraint suffices alone, hardware and constraints
-together. Only what was solved, and whose plan was verified, is offered. Where all ranks together are known to be short, more ranks and more memory are
-looked for before the conflict: they take few solves, and one among the constraints of hundreds of tables takes all that
-there are.
+First the conflict: constraints of the user that leave no plan together, none of which can be spared. Then fixes, in
+the order of how little they change: a slip of units corrected, one constraint of the conflict wider or gone, less
+memory reserved, more memory, more ranks, smaller tables; where no constraint suffices alone, hardware and constraints
+together. Only what was solved, and whose plan was verified, is offered. Where all ranks together are known to be
+short, more ranks and more memory are looked for before the conflict: they take few solves, and one among the
+constraints of hundreds of tables takes all that there are.
 """
 
 from collections.abc import Sequence

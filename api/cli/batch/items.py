@@ -10,7 +10,7 @@ from pathlib import Path
 
 from api.cli.errors import BadInput, echo
 from api.cli.files import parse_assignment, read_bytes, with_changes
-from api.specs.references.resolve import names_hint
+from api.specs.input.known_names import names_hint
 from cost_models.hardware.profiles_loader import profile_ids
 from planner.output.explain.text.layout import paragraph
 

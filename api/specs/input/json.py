@@ -1,7 +1,7 @@
 """Bytes from outside to a checked document, or a list of issues with JSON pointers.
 
 Two readers look at the bytes: the standard library's for duplicate keys, and pydantic's strict one for everything else.
-Nothing of the input is repeated in a message, and a message fits a body and a file alike.
+Of the input, numbers alone are repeated in a message, and a message fits a body and a file alike.
 """
 
 import difflib
@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any, TypeVar, get_args
 
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from api.schemas.base import StrictModel
-from api.specs.input.messages import describe
+from api.specs.input.messages import NEED_VALUE, describe
 from planner.errors import InvalidProblem, Issue
 
 MAX_ISSUES = 50
@@ -31,6 +31,8 @@ _QUOTABLE = re.compile(r"[A-Za-z0-9_.\-]{1,80}")
 UNREADABLE = frozenset({"not-json", "duplicate-key"})
 #: How alike a key and a field must be for one to be a slip of the other.
 _LEAST_LIKENESS = 0.7
+#: A whole number of more digits than Python reads.
+_LONG_WHOLE = r"(?<![\d.eE+\-])-?\d{4301,}(?![\d.eE])"
 _KEYS_HINT, _NUMBERS_HINT = "name every known key once", "write finite numbers of ordinary length"
 _CODES = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
 
@@ -73,17 +75,34 @@ def parse_document(raw: bytes, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(raw, strict=True)
     except ValidationError as error:
-        details = form_errors(error)
+        details = form_errors(error, read_json(raw))
         raise RejectedDocument([form_issue(detail, model) for detail in details[:MAX_ISSUES]], len(details)) from None
 
 
-def form_errors(error: ValidationError) -> list[ErrorDetails]:
-    """Return what pydantic found; raises ``RejectedDocument`` if it could not read the JSON itself."""
+def form_errors(error: ValidationError, content: object) -> list[ErrorDetails]:
+    """Return what pydantic found in ``content``; raises ``RejectedDocument`` if it could not read the JSON itself.
+
+    Those that are shown have the number or the text at their place as ``input``, where a message needs it: with all
+    inputs, which pydantic copies, one body could fill the memory.
+    """
     details = error.errors(include_url=False, include_input=False)
     if details[0]["type"] == "json_invalid":
         message, hint = describe(details[0])
         raise _not_json(message, hint)
+    for detail in details[:MAX_ISSUES]:
+        if detail["type"] in NEED_VALUE:
+            detail["input"] = _scalar_at(content, detail["loc"])
     return details
+
+
+def _scalar_at(content: Any, location: Iterable[str | int]) -> str | int | float | None:
+    """Return the text or the number at a place of a document; the place may end with the name of a form of it."""
+    for part in location:
+        if isinstance(content, dict):
+            content = content.get(part)
+        elif isinstance(content, list):
+            content = content[part] if isinstance(part, int) and part < len(content) else None
+    return content if isinstance(content, str | int | float) else None
 
 
 def read_json(raw: bytes) -> Any:
@@ -143,18 +162,32 @@ def check_json(raw: bytes, model: type[BaseModel]) -> None:
     if "\x00" in text:
         raise _not_json("the document holds NUL characters", "write UTF-8, not UTF-16")
     try:
-        json.loads(text, object_pairs_hook=reader, parse_constant=_no_constant)
+        json.loads(text, object_pairs_hook=reader, parse_constant=partial(_no_constant, text))
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
+        where = _place(text, error.pos)
         raise _not_json(f"the document is not JSON ({where})", "check the syntax at that place") from None
     except RecursionError:
         raise _not_json("the document is nested too deeply", "a spec needs fewer than 10 levels") from None
     except ValueError:  # its message has the number
-        raise _not_json("the document holds a number with too many digits", _NUMBERS_HINT) from None
+        where = _place(text, _first_outside_strings(text, _LONG_WHOLE))
+        raise _not_json(f"the document holds a number with too many digits ({where})", _NUMBERS_HINT) from None
 
 
-def _no_constant(_name: str) -> None:
-    raise _not_json("NaN and Infinity are not JSON", _NUMBERS_HINT)
+def _no_constant(text: str, name: str) -> None:
+    """Reject the first NaN or Infinity of a text, which is JSON up to there."""
+    where = _place(text, _first_outside_strings(text, re.escape(name)))
+    raise _not_json(f"{name} is not JSON ({where})", _NUMBERS_HINT)
+
+
+def _first_outside_strings(text: str, pattern: str) -> int:
+    """Return where a pattern first matches a JSON text outside of its strings; the end if nowhere."""
+    found = re.finditer(rf'"(?:[^"\\]|\\.)*"|(?P<found>{pattern})', text, re.DOTALL)
+    return next((match.start() for match in found if match["found"]), len(text))
+
+
+def _place(text: str, position: int) -> str:
+    """Return the line and the column of a position, both from 1."""
+    return f"line {text.count(chr(10), 0, position) + 1}, column {position - text.rfind(chr(10), 0, position)}"
 
 
 def _not_json(message: str, hint: str, *, code: str = "not-json") -> RejectedDocument:

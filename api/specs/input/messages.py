@@ -1,8 +1,13 @@
-"""What is wrong with a field, and the way out, in our own words: nothing of the input is repeated."""
+"""What is wrong with a field, and the way out, in our own words: of the input, numbers alone are repeated."""
+
+import re
 
 from pydantic_core import ErrorDetails
 
 from api.schemas.base import DIGEST_PATTERN, NAME_PATTERN, STATISTICS_PATTERN, TAG_PATTERN, TIME_PATTERN
+from api.specs.input.known_names import nearest_names
+from cost_models.text.number_text import digits_text
+from cost_models.text.read_number import finite_number
 from planner.domain.formats.compact_form import RANKS_PATTERN
 
 _REFERENCE = "docs/spec.md and /docs describe every field"
@@ -42,14 +47,33 @@ _PATTERNS = {
 }
 
 
+#: Larger numbers are not repeated: no field takes them.
+_MOST_REPEATED = 1e30
+#: Kinds of errors whose messages depend on the value.
+NEED_VALUE = frozenset({"int_type", "int_from_float", *_LIMITS})
+_QUOTED = re.compile(r"'([^']*)'")
+
+
 def describe(detail: ErrorDetails) -> tuple[str, str]:
-    """Return what is wrong and the way out, for one error of pydantic."""
-    kind, limits = detail["type"], detail.get("ctx", {})
+    """Return what is wrong and the way out, for one error of pydantic.
+
+    Where the value is a number (``input``), the message repeats it; a text is compared with the texts that are taken,
+    and not repeated.
+    """
+    kind, limits, value = detail["type"], detail.get("ctx", {}), detail.get("input")
+    number = _number(value)
     if kind in _PLAIN:
-        return _PLAIN[kind]
+        message, hint = _PLAIN[kind]
+        return f"{message}, not {number}" if number else message, hint
     if kind in _LIMITS:
         name, message, hint = _LIMITS[kind]
-        return message, hint.format(limits[name])
+        hint = hint.format(limits[name])
+        if kind == "literal_error" and isinstance(value, str):
+            nearest = nearest_names(value, _QUOTED.findall(limits[name]))
+            hint = f"did you mean {' or '.join(nearest)}? {hint}" if nearest else hint
+        if kind in ("too_short", "too_long") and (length := limits.get("actual_length")) is not None:
+            message += f" ({length})"
+        return f"{number} is {message}" if number else message, hint
     if kind == "string_pattern_mismatch":
         pattern = limits["pattern"]
         return "the text has characters that are not taken here", _PATTERNS.get(pattern, f"write what fits {pattern}")
@@ -67,8 +91,16 @@ _PARAMETERS = {
 
 def describe_parameter(detail: ErrorDetails) -> tuple[str, str]:
     """Return the same as ``describe`` for a parameter of an address: query, path or header."""
-    message, hint = describe(detail)
+    value = detail.get("input")
+    message, hint = describe({**detail, "input": finite_number(value) if isinstance(value, str) else value})
     name = str(detail["loc"][-1])
     if detail["type"] == "string_pattern_mismatch":
         message = "the value is not one that this parameter takes"
     return message, _PARAMETERS.get(name, "" if hint == _REFERENCE else hint)
+
+
+def _number(value: object) -> str:
+    """Return a number as a document has it, and nothing of any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _MOST_REPEATED:
+        return ""
+    return str(value) if isinstance(value, int) else digits_text(value)

@@ -59,8 +59,8 @@ def read_spec(raw: bytes, issues: IssueCollector) -> SpecState:
     try:
         return _complete(SpecDocument.model_validate_json(raw, strict=True))
     except ValidationError as error:
-        details = form_errors(error)
-    content = json.loads(raw)
+        content = json.loads(raw)
+        details = form_errors(error, content)
     if misplaced := [*_plan_as_spec(content, "")]:
         raise RejectedDocument(misplaced)
     _end_if_full(details, SpecDocument)
@@ -75,7 +75,7 @@ def read_evaluation(raw: bytes, issues: IssueCollector) -> ReadEvaluation:
     try:
         request = model.model_validate_json(raw, strict=True)
     except ValidationError as error:
-        details = form_errors(error)
+        details = form_errors(error, content)
     else:
         return ReadEvaluation(state=_complete(request.spec), content=content, request=request)
     members = content if isinstance(content, dict) else {}

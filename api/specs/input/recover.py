@@ -56,7 +56,7 @@ def recover(content: Any, details: list[ErrorDetails], model: type[StrictModel],
         try:
             return rest.state()
         except ValidationError as error:
-            rest.take_out(form_errors(error), with_surroundings=True)
+            rest.take_out(form_errors(error, rest.content), with_surroundings=True)
     issues.raise_if_any()
     raise AssertionError("a document without issues could not be read")
 
@@ -65,7 +65,7 @@ class _Rest:
     """What is left of a spec, and the number that each item of its lists had in the document as it was sent."""
 
     def __init__(self, content: dict[str, Any], model: type[StrictModel], issues: IssueCollector) -> None:
-        self._content, self._model, self._issues = content, model, issues
+        self.content, self._model, self._issues = content, model, issues
         self.base: Path = tuple(issues.base.split("/")[1:])
         self._numbers = {path: list(range(len(_list_at(content, path)))) for path in _LISTS}
         self._names = _names_of(_list_at(content, _TABLES)) or [None]
@@ -83,9 +83,9 @@ class _Rest:
         )
 
     def _validated(self) -> SpecDocument:
-        if _list_at(self._content, _TABLES):
-            return SpecDocument.model_validate_json(json.dumps(self._content), strict=True)
-        with_table = {**self._content, "model": {**self._content["model"], "tables": [_ANY_TABLE]}}
+        if _list_at(self.content, _TABLES):
+            return SpecDocument.model_validate_json(json.dumps(self.content), strict=True)
+        with_table = {**self.content, "model": {**self.content["model"], "tables": [_ANY_TABLE]}}
         spec = SpecDocument.model_validate_json(json.dumps(with_table), strict=True)
         return spec.model_copy(update={"model": spec.model.model_copy(update={"tables": []})})
 
@@ -135,14 +135,14 @@ class _Rest:
                 numbers.clear()
 
     def _at(self, path: Path) -> Any:
-        place: Any = self._content
+        place: Any = self.content
         for part in path:
             place = place[part]
         return place
 
     def _standing(self, location: Path) -> Path:
         """Return a location without what follows a value that has no parts: ends may name a form of a value."""
-        place: Any = self._content
+        place: Any = self.content
         for depth, part in enumerate(location):
             if isinstance(place, dict):
                 if part not in place:  # a field that is missing is named by where it belongs

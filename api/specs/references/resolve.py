@@ -1,11 +1,11 @@
 """The second stage: what a spec names or points to is looked up, and stands in its place."""
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from api.schemas.spec import HardwareSpec, SpecDocument
 from api.specs.input.json import is_quotable
+from api.specs.input.known_names import names_hint, nearest_names
 from api.specs.issues import IssueCollector
 from api.specs.plans.rewritten import PlannedJob
 from api.specs.references.cost_model import (
@@ -34,8 +34,6 @@ from planner.solver.partitioners.registry import partitioner_names
 _LEAST_RATE = 1
 #: A smaller share of a rate is a fault.
 _LEAST_SHARE = 0.001
-#: Longer texts are cut before they are compared with names, which takes time.
-_MAX_COMPARED_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +136,7 @@ def _check_override(name: str, value: float, stated: Mapping[str, float], issues
     """Report an override that names no number of a profile, or a rate that nothing has."""
     pointer = "/hardware/overrides"
     if name not in FIELDS:
-        close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], FIELDS, n=1)
+        close = nearest_names(name, FIELDS)[:1]
         hint = f"did you mean {close[0]}?" if close else "the names are listed in docs/spec.md and under /docs"
         issue = Issue(
             code="unknown-field",
@@ -157,7 +155,7 @@ def _check_override(name: str, value: float, stated: Mapping[str, float], issues
             return False
         return True
     if not FIELDS[name].may_be_zero and value < _LEAST_RATE:
-        message = f"a rate below {_LEAST_RATE} {FIELDS[name].unit.replace('_', ' ')}"
+        message = f"{value:g} is a rate below {_LEAST_RATE} {FIELDS[name].unit.replace('_', ' ')}"
         issues.report(f"{pointer}/{name}", message, "leave out what is not known")
         return False
     return True
@@ -178,10 +176,3 @@ def _check_name(kind: str, pointer: str, name: str, known: tuple[str, ...], issu
     if name not in known:
         code = f"unknown-{kind.replace(' ', '-')}"
         issues.report(pointer, f"no {kind} of this name", names_hint(name, known), code=code)
-
-
-def names_hint(name: str, known: tuple[str, ...]) -> str:
-    """Return the way out if a name is none of the known ones: all of these, before them those that are close."""
-    close = difflib.get_close_matches(name[:_MAX_COMPARED_LENGTH], known, n=3)
-    suggestion = f"did you mean {' or '.join(close)}? " if close else ""
-    return f"{suggestion}use one of {', '.join(known)}"

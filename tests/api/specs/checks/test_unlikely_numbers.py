@@ -84,3 +84,8 @@ def test_memory_that_no_table_fits_is_the_issue_and_not_each_table() -> None:
         " whole cluster has 160 B of hbm and ddr"
     )
     assert issue.hint == "if 80.0 GB is meant, write 80000000000: the unit is bytes"
+
+
+def test_a_number_that_no_unit_explains_has_no_other_unit() -> None:
+    (found,) = warned(intra_host_latency_seconds=5e-324)
+    assert found.hint == "give the number in seconds, or leave intra_host_latency_seconds out"

@@ -28,7 +28,7 @@ def explain_command(
 ) -> None:
     """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
-    explanation = explain_given(request, plan, max_tables=tables)
+    explanation = explain_given(request, plan, spec_digest=request.spec_digest, max_tables=tables)
     print_document(
         explanation_document(request.spec_digest, plan, explanation).model_dump(mode="json"), as_json=as_json
     )

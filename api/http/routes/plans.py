@@ -266,4 +266,6 @@ def _explanation(services: Services, digest: str, max_tables: int) -> Explanatio
     spec_digest = plan.stated_spec_digest or ""
     spec = found(services.store.spec_of_problem(spec_digest), "spec of this plan")
     inputs = parse_stored_spec(spec, services.library)
-    return explanation_document(spec_digest, plan, explain_given(inputs, plan, max_tables=max_tables))
+    return explanation_document(
+        spec_digest, plan, explain_given(inputs, plan, spec_digest=spec_digest, max_tables=max_tables)
+    )

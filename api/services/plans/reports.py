@@ -5,9 +5,10 @@ import math
 from api.schemas.evaluation import EvaluationDocument
 from api.schemas.explanation import ExplanationDocument
 from api.schemas.solve import AssumptionDocument, IssueDocument, TotalsDocument, ValidationDocument
+from api.services.plans.other_spec import summarised
 from api.services.plans.printed_memory import other_memory
 from api.specs.checks.hardware_numbers import cost_model_issue
-from api.specs.plans.document import GivenPlan
+from api.specs.plans.document import SPEC_MISMATCH, GivenPlan
 from api.specs.request import SolveInputs, SolveRequest
 from cost_models.errors import CostModelError
 from planner.domain.plan.placement import Placement
@@ -64,6 +65,8 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
     is_partition = not any(issue.code in NO_PARTITION for issue in broken)
     scored = _scored(request, plan.placement, is_valid=not violations) if is_partition else None
     violations = (*violations, *(() if scored is None else (*overloaded(scored), *overrun(scored))))
+    violations = summarised(violations, request.problem, plan, spec_digest=request.spec_digest)
+    is_other_spec = any(issue.code == SPEC_MISMATCH for issue in violations)
     return EvaluationDocument(
         valid=not violations,
         num_violations=len(violations),
@@ -74,7 +77,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
                 _in_plan,
                 (
                     *plan.warnings,
-                    *plan.other_spec(request.stated_spec_digest, request.spec_digest),
+                    *(() if is_other_spec else plan.other_spec(request.stated_spec_digest, request.spec_digest)),
                     *(other_memory(request.problem, plan) if is_partition else ()),
                     *(narrow_pieces(request.problem, plan.placement) if is_partition else ()),
                     *_late(scored),
@@ -85,7 +88,7 @@ def evaluation_of(request: SolveRequest, plan: GivenPlan) -> EvaluationDocument:
     )
 
 
-def explain_given(inputs: SolveInputs, plan: GivenPlan, *, max_tables: int) -> Explanation:
+def explain_given(inputs: SolveInputs, plan: GivenPlan, *, spec_digest: str, max_tables: int) -> Explanation:
     """Explain a plan from anywhere.
 
     Raises
@@ -100,7 +103,8 @@ def explain_given(inputs: SolveInputs, plan: GivenPlan, *, max_tables: int) -> E
     try:
         return explain(inputs.problem, plan.placement, inputs.cost_model, max_tables=max_tables)
     except InvalidProblem as error:
-        raise InvalidProblem(tuple(plan.placed(issue) for issue in error.issues)) from None
+        issues = summarised(error.issues, inputs.problem, plan, spec_digest=spec_digest)
+        raise InvalidProblem(tuple(plan.placed(issue) for issue in issues)) from None
     except UnsupportedRequest as error:
         raise UnsupportedRequest(plan.placed(error.issue)) from error
 
@@ -116,7 +120,9 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
         The cost model prices whole ranks, or this version does not list a cut that the plan has.
     """
     false = tuple(plan.false_digest())
-    issues = false or verify(request.problem, plan.placement)
+    issues = false or summarised(
+        verify(request.problem, plan.placement), request.problem, plan, spec_digest=request.spec_digest
+    )
     if issues:
         raise InvalidProblem(tuple(plan.placed(issue).below(plan_base) for issue in issues[:_MAX_VIOLATIONS]))
     try:

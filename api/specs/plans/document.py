@@ -18,6 +18,9 @@ from planner.errors import Issue
 
 _OF_TABLE = re.compile(r"/tables/([0-9]+)")
 
+#: Code of a plan that was made for another spec.
+SPEC_MISMATCH = "spec-mismatch"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenPlan:
@@ -57,7 +60,7 @@ class GivenPlan:
         """
         if self.stated_spec_digest not in (None, spec_digest, chosen_digest):
             yield Issue(
-                code="spec-mismatch",
+                code=SPEC_MISMATCH,
                 pointer="/spec_digest",
                 message=f"the plan was made for the spec {self.stated_spec_digest}, and this spec is {spec_digest}",
                 hint="judge it against the spec that it was made for, or plan again for this one",

@@ -28,8 +28,8 @@ class BindingPhaseDocument(Document):
     objective_share: float = Field(description="Exposed seconds over the objective.", examples=[0.31])
     ranks: list[int] = Field(description="Ranks within 1% of the slowest.", examples=[[3, 7]])
     relaxed_seconds: float | None = Field(
-        description="What the relaxation's mix of cuts needs in this phase; only the sum over phases is a bound. "
-        "null for max_rank_time. Unit: seconds."
+        description="What the objective has of this phase with the relaxation's mix of cuts, beyond what dense compute "
+        "hides; only the sum over phases is a bound. null for max_rank_time. Unit: seconds."
     )
     evidence: str = Field(description="The weakest number in it.", examples=["measured"])
     rate: str | None = Field(

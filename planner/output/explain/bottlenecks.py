@@ -29,7 +29,7 @@ class BindingPhase:
     exposed_seconds: float  # what the objective has of them
     objective_share: float  # exposed over the objective; 0 where that is 0
     ranks: tuple[int, ...]  # within NEAR_SLOWEST of the slowest
-    #: what the relaxation's mix of cuts needs in this phase; only the sum over phases is a bound
+    #: what the objective of the relaxation has of this phase, beyond what is hidden; only the sum over phases is a bound
     relaxed_seconds: float | None
     evidence: Evidence  # the weakest number in it
 
@@ -59,6 +59,10 @@ def binding_phases(
     of_one_rank = priced.objective is Objective.MAX_RANK_TIME
     slowest, hidden = _slowest_and_hidden(priced, seconds)
     exposed = exposed_seconds(priced, seconds)
+    relaxed = None
+    if hint is not None and not of_one_rank:
+        beyond = np.maximum(hint.slowest_seconds + relaxed_starts - priced.phase_window_seconds, 0.0)
+        relaxed = beyond * priced.phase_weight
     found = []
     for p in np.flatnonzero((priced.phase_weight > 0) & (slowest > 0)).tolist():
         load = rank_time if of_one_rank else seconds[:, p]
@@ -72,9 +76,7 @@ def binding_phases(
                 exposed_seconds=float(exposed[p]),
                 objective_share=float(exposed[p]) / objective if objective > 0 else 0.0,
                 ranks=tuple(near.tolist()),
-                relaxed_seconds=None
-                if hint is None or of_one_rank
-                else float(hint.slowest_seconds[p] + relaxed_starts[p]),
+                relaxed_seconds=None if relaxed is None else float(relaxed[p]),
                 evidence=Evidence(int(evidence[p])),
             )
         )

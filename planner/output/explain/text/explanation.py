@@ -69,7 +69,7 @@ def _phases(phases: Sequence[BindingPhase], objective: str, prices: Sequence[Sha
         title = "each phase lasts as long as its slowest rank"
         legends = [
             "exposed: what the step waits for, and share of the objective; hidden: what runs under dense compute",
-            "relaxed: what the phase takes in the relaxed problem behind the bound; far less than exposed where the"
+            "relaxed: what the step waits for in the relaxed problem behind the bound; far less than exposed where the"
             " placement, and not the hardware, makes the phase slow",
         ]
     return [

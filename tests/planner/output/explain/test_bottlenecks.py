@@ -30,7 +30,14 @@ def test_slowest_ranks_share_and_what_is_hidden() -> None:
     assert first.objective_share == pytest.approx(0.5 / 4.5)
     assert (second.ranks, second.seconds, second.hidden_seconds) == ((2, 3), 4, 0)
     assert second.objective_share == pytest.approx(4 / 4.5)
-    assert (first.relaxed_seconds, second.relaxed_seconds) == (3.0, 3.75)
+    assert (first.relaxed_seconds, second.relaxed_seconds) == (0.0, 3.75)  # 2.5 + 0.5 are less than what is hidden
+
+
+def test_relaxed_seconds_are_those_that_the_objective_counts() -> None:
+    """Of 2.5 + 0.5 the window hides 2; a phase with the weight 2 counts twice."""
+    priced = replace(two_tables(), phase_window_seconds=np.array([2.0, 0.0]), phase_weight=np.array([1.0, 2.0]))
+    phases = binding_phases(priced, rank_loads(priced, APART).seconds, EVIDENCE, GUIDE, np.array([0.5, 0.25]))
+    assert [one.relaxed_seconds for one in phases] == [1.0, 7.5]
 
 
 def test_for_the_slowest_rank_all_phases_are_its_own() -> None:

@@ -98,8 +98,8 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
             if name.endswith("dtype"):
                 text = _LEFT_TO_MODEL.get(spec.cost_model, "left to the cost model")
             elif name in ("forward_seconds", "backward_seconds"):
-                if spec.model.dense.compute_dtype is not None:
-                    continue  # computed from operations
+                if spec.model.dense.compute_dtype is not None or spec.serving is not None:
+                    continue  # computed from operations, or nothing is trained
                 text = "not given: nothing is hidden under dense compute"
             elif name == "backward_flops_per_sample":
                 if spec.model.dense.compute_dtype is None:

@@ -29,7 +29,7 @@ class BindingPhase:
     exposed_seconds: float  # what the objective has of them
     objective_share: float  # exposed over the objective; 0 where that is 0
     ranks: tuple[int, ...]  # within NEAR_SLOWEST of the slowest
-    #: what the objective of the relaxation has of this phase, beyond what is hidden; only the sum over phases is a bound
+    #: what the relaxation's objective has of this phase, beyond what is hidden; only the sum over phases is a bound
     relaxed_seconds: float | None
     evidence: Evidence  # the weakest number in it
 

@@ -60,6 +60,11 @@ export function count(number) {
   return whole.format(number);
 }
 
+/** What seconds of a plan are those of: a request that is served, or a training step. */
+export function unitOfWork(objective) {
+  return objective === "request_latency" ? "request" : "step";
+}
+
 /** "1 rank", "2 ranks". */
 export function counted(number, singular, plural = `${singular}s`) {
   return `${count(number)} ${number === 1 ? singular : plural}`;

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from cost_models.text.number_text import counted, number_ranges
 from planner.domain.formats.units import format_bytes, format_seconds
+from planner.domain.problem.problem import REQUEST_LATENCY
 from planner.output.explain.bottlenecks import NEAR_SLOWEST, BindingPhase
 from planner.output.explain.explanation import Explanation, TableReason
 from planner.output.explain.shadow_prices import AT_MOST, RELAXATION, ShadowPrice
 from planner.output.explain.text.layout import INDENT, WIDTH, columns, paragraph, shortened
+from planner.output.explain.text.unit_of_work import unit_of_work
 from planner.output.explain.tier_use import Binding, TierUse, binding_rate
 from planner.solver.problem import Objective
 
@@ -20,7 +22,7 @@ def explanation_text(explanation: Explanation, *, name: str) -> str:
     sections = (
         _heading(explanation, name),
         _phases(explanation.phases, explanation.objective, explanation.shadow_prices),
-        _tiers(explanation.tiers),
+        _tiers(explanation.tiers, unit_of_work(explanation.objective)),
         _prices(explanation.shadow_prices),
         _tables(explanation.tables, explanation.num_tables),
     )
@@ -63,7 +65,7 @@ def _phases(phases: Sequence[BindingPhase], objective: str, prices: Sequence[Sha
         )
         for one in phases
     ]
-    if objective == Objective.MAX_RANK_TIME.name.lower():
+    if objective in (Objective.MAX_RANK_TIME.name.lower(), REQUEST_LATENCY):
         title, legends = "the rank whose phases add up to most", ["all phases are those of that rank"]
     else:
         title = "each phase lasts as long as its slowest rank"
@@ -84,7 +86,7 @@ def _phases(phases: Sequence[BindingPhase], objective: str, prices: Sequence[Sha
     ]
 
 
-def _tiers(uses: Sequence[TierUse]) -> list[str]:
+def _tiers(uses: Sequence[TierUse], unit: str) -> list[str]:
     """Return how full and how busy tiers are, if any but the device's own memory is used."""
     if all(one.busiest_rank is None for one in uses):
         return []
@@ -100,7 +102,7 @@ def _tiers(uses: Sequence[TierUse]) -> list[str]:
         )
         for one in uses
     ]
-    return ["What tiers hold on the fullest rank, and move in a step on the busiest", *columns(rows, left=(0, 5))]
+    return [f"What tiers hold on the fullest rank, and move in a {unit} on the busiest", *columns(rows, left=(0, 5))]
 
 
 def _ranks(ranks: Sequence[int]) -> str:

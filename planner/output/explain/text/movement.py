@@ -4,6 +4,7 @@ from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph, short_digest
+from planner.output.explain.text.unit_of_work import unit_of_work
 from planner.output.plan_document import MovementDocument
 
 
@@ -16,7 +17,7 @@ def movement_lines(plan: CompactPlanDocument) -> list[str]:
     lines = [f"From the previous plan{f' {short_digest(digest)}' if digest else ''}", *_bytes(movement)]
     if movement["moved_bytes"]:
         lines += paragraph(_busiest(movement))
-    lines += paragraph(_gain(movement, plan["objective"]["seconds"]))
+    lines += paragraph(_gain(movement, plan["objective"]["seconds"], unit_of_work(plan["objective"]["name"])))
     return lines
 
 
@@ -45,7 +46,7 @@ def _busiest(movement: MovementDocument) -> str:
     return f"{text}: about {format_seconds(movement['seconds'])}{evidence}"
 
 
-def _gain(movement: MovementDocument, seconds: float) -> str:
+def _gain(movement: MovementDocument, seconds: float, unit: str) -> str:
     before, saved = movement["previous_objective_seconds"], movement["saved_seconds_per_step"]
     if before is None or saved is None:
         return f"the previous plan is no longer legal: {movement['previous_issue']}"
@@ -53,8 +54,8 @@ def _gain(movement: MovementDocument, seconds: float) -> str:
     if not movement["moved_bytes"] or saved <= 0:
         return text + (" and stays" if seconds == before else "")
     steps = movement["break_even_steps"]
-    after = "" if steps is None else f"; the move has paid for itself after {counted(steps, 'step')}"
-    return f"{text}: {format_seconds(saved)} less per step{after}{_doubt(movement)}"
+    after = "" if steps is None else f"; the move has paid for itself after {counted(steps, unit)}"
+    return f"{text}: {format_seconds(saved)} less per {unit}{after}{_doubt(movement)}"
 
 
 def _doubt(movement: MovementDocument) -> str:

@@ -225,7 +225,7 @@ def _rank_bytes(plan: CompactPlanDocument) -> list[str]:
 
 
 def _tiers(plan: CompactPlanDocument) -> list[str]:
-    """Return how much of a step the tiers other than the accelerators' memory are busy."""
+    """Return how much of a step, or of a request, the tiers other than the accelerators' memory are busy."""
     rows = [("tier", "rank", "read", "written", "busy", "of it")]
     rows += [
         (
@@ -238,7 +238,8 @@ def _tiers(plan: CompactPlanDocument) -> list[str]:
         )
         for tier in plan.get("tiers", [])
     ]
-    title = "Traffic of one step (with its dense part), on the busiest rank"
+    what = "request" if plan.get("serving") is not None else "step (with its dense part)"
+    title = f"Traffic of one {what}, on the busiest rank"
     return [title, *columns(rows, left=(0,))] if rows[1:] else []
 
 

@@ -107,6 +107,18 @@ def test_text_names_what_it_rests_on() -> None:
     assert "hidden: " not in other
 
 
+def test_text_of_a_plan_that_serves_has_no_step() -> None:
+    found = explained()
+    busy = replace(found.tiers[0], busiest_rank=0, busy_seconds=0.001)
+    trained = replace(found, tiers=(busy,))
+    assert "and move in a step on the busiest" in explanation_text(trained, name="x")
+    text = explanation_text(replace(trained, objective="request_latency"), name="x")
+    assert "the rank whose phases add up to most" in text
+    assert "and move in a request on the busiest" in text
+    assert "step" not in text
+    assert "dense" not in text
+
+
 def test_text_of_many_ranks_ends_between_them() -> None:
     found = explained()
     phase = replace(found.phases[0], ranks=(0, 2, 4, 10, 12, 14))

@@ -6,12 +6,13 @@ import { evidence, facts, section, table } from "../parts.js";
 
 /** The sections that a plan has. */
 export function extraSections(plan) {
+  const unit = format.unitOfWork(plan.objective.name);
   return [
     plan.whole_step && wholeStepSection(plan.whole_step),
     plan.prediction && predictionSection(plan.prediction, plan.surrogate),
     plan.serving && servingSection(plan.serving),
-    plan.tiers?.length > 0 && tiersSection(plan.tiers),
-    plan.movement && movementSection(plan.movement),
+    plan.tiers?.length > 0 && tiersSection(plan.tiers, unit),
+    plan.movement && movementSection(plan.movement, unit),
     plan.checkpoint && checkpointSection(plan.checkpoint),
   ];
 }
@@ -114,26 +115,26 @@ function servingSection(serving) {
   );
 }
 
-function tiersSection(tiers) {
+function tiersSection(tiers, unit) {
   return section(
     "Traffic of other memories",
-    h("p", {}, "What one step moves, on the rank where the tier is busiest."),
+    h("p", {}, `What one ${unit} moves, on the rank where the tier is busiest.`),
     table(
-      "Traffic of one step",
+      `Traffic of one ${unit}`,
       [
         { title: "Tier", head: true, cell: (tier) => tier.name },
         { title: "Busiest rank", number: true, cell: (tier) => tier.busiest_rank },
         { title: "Read", number: true, cell: (tier) => format.bytes(tier.read_bytes) },
         { title: "Written", number: true, cell: (tier) => format.bytes(tier.written_bytes) },
         { title: "Busy", number: true, cell: (tier) => format.seconds(tier.busy_seconds) },
-        { title: "Of a step", number: true, cell: (tier) => format.wholeShare(tier.utilization) },
+        { title: `Of a ${unit}`, number: true, cell: (tier) => format.wholeShare(tier.utilization) },
       ],
       tiers,
     ),
   );
 }
 
-function movementSection(movement) {
+function movementSection(movement, unit) {
   const rank = (entry) => `${format.bytes(entry.bytes)}, rank ${entry.rank}`;
   return section(
     "What moves from the plan before",
@@ -154,9 +155,9 @@ function movementSection(movement) {
       ],
       movement.saved_seconds_per_step !== null && [
         "Saves",
-        `${format.seconds(movement.saved_seconds_per_step)} a step`,
+        `${format.seconds(movement.saved_seconds_per_step)} a ${unit}`,
       ],
-      movement.break_even_steps !== null && ["Pays after", format.counted(movement.break_even_steps, "step")],
+      movement.break_even_steps !== null && ["Pays after", format.counted(movement.break_even_steps, unit)],
     ]),
   );
 }

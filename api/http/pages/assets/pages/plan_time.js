@@ -85,10 +85,11 @@ function ranksChart(plan, phases) {
     colour: PHASE_COLOURS[phase.name] ?? 9,
     of: (rank) => rank.seconds[phase.name] ?? 0,
   }));
+  const unit = format.unitOfWork(plan.objective.name);
   const total = (rank) => parts.reduce((sum, part) => sum + part.of(rank), 0); // for the order alone
   const chart = rankStack({
     title: "Seconds of every rank by phase",
-    caption: "One bar for each rank; the parts are the phases that the objective counts, in the order of a step.",
+    caption: `One bar for each rank; the parts are the phases that the objective counts, in the order of a ${unit}.`,
     ranks: plan.ranks,
     parts,
     format: format.seconds,

@@ -53,7 +53,7 @@ function explanation(told) {
         { title: "Holds", number: true, cell: (use) => format.bytes(use.used_bytes) },
         { title: "Of", number: true, cell: (use) => format.bytes(use.capacity_bytes) },
         {
-          title: "Busy in a step",
+          title: `Busy in a ${format.unitOfWork(told.objective.name)}`,
           number: true,
           cell: (use) => (use.busiest_rank === null ? "" : format.seconds(use.busy_seconds)),
         },

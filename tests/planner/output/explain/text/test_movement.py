@@ -49,6 +49,14 @@ def test_bytes_ranks_time_and_break_even() -> None:
     assert "the previous plan would take 6 ms: 1 ms less per step; the move has paid for itself after 250 steps" in text
 
 
+def test_a_plan_that_serves_saves_per_request() -> None:
+    objective = {**document()["objective"], "name": "request_latency"}
+    lines = section(explain_plan(document(movement=MOVEMENT, objective=objective)), "From the previous plan")
+    text = " ".join(line.strip() for line in lines)
+    assert "1 ms less per request; the move has paid for itself after 250 requests" in text
+    assert "step" not in text
+
+
 def test_a_plan_that_stays() -> None:
     text = reported(moved_bytes=0, previous_objective_seconds=0.005, saved_seconds_per_step=0.0, break_even_steps=None)
     assert "nothing moves; all 6.0 GB stay where they are" in text

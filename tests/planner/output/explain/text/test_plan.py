@@ -218,7 +218,16 @@ def test_requests_are_reported_and_no_step() -> None:
     }
     steps = {"step_time_seconds": None, "max_rank_time_seconds": None}
     objective = {**document()["objective"], "name": "request_latency", "seconds": 0.004, **steps}
-    text = explain_plan(document(objective=objective, serving=serving))
+    tier = {
+        "name": "ddr",
+        "busiest_rank": 1,
+        "read_bytes": 1,
+        "written_bytes": 0,
+        "busy_seconds": 0.1,
+        "utilization": 0.5,
+    }
+    text = explain_plan(document(objective=objective, serving=serving, tiers=[tier]))
+    assert "Traffic of one request, on the busiest rank" in text
     assert "request_latency  4 ms" in text
     assert "step_time" not in text
     assert "168 samples each, 4 messages between the host and its cards" in text

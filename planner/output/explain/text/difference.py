@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cost_models.text.number_text import counted, number_ranges
+from planner.domain.formats.compact_form import shards_of
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
 from planner.output.explain.difference import Pair, PlanDifference, difference
@@ -76,6 +77,20 @@ def _storages(before: CompactTableDocument | None, after: CompactTableDocument |
     return texts[:1] if texts[0] == texts[1] else [f"A: {texts[0]}", f"B: {texts[1]}"]
 
 
+def _size(table: CompactTableDocument) -> str:
+    """Return rows and columns: ``"1,000 x 64"``."""
+    shards = shards_of(table["shards"])
+    rows = max((shard["row_offset"] + shard["num_rows"] for shard in shards), default=0)
+    return f"{rows:,} x {max((shard['column_offset'] + shard['num_columns'] for shard in shards), default=0):,}"
+
+
+def _sizes(before: CompactTableDocument | None, after: CompactTableDocument | None) -> list[str]:
+    """Return rows and columns in A and in B if they differ: the same cut of a larger table looks like no change."""
+    if before is None or after is None or (sizes := (_size(before), _size(after)))[0] == sizes[1]:
+        return []
+    return [f"{sizes[0]} in A, {sizes[1]} in B"]
+
+
 def _tables(a: CompactPlanDocument, b: CompactPlanDocument, found: PlanDifference) -> list[str]:
     before = {table["name"]: table for table in a["tables"]}
     after = {table["name"]: table for table in b["tables"]}
@@ -95,8 +110,9 @@ def _tables(a: CompactPlanDocument, b: CompactPlanDocument, found: PlanDifferenc
         for name in names[:MAX_TABLE_ROWS]
     ]
     if names:
-        storages = [_storages(before.get(name), after.get(name)) for name in names[:MAX_TABLE_ROWS]]
-        lines += with_storage(columns(rows, left=(0, 1, 2)), storages)
+        pairs = [(before.get(name), after.get(name)) for name in names[:MAX_TABLE_ROWS]]
+        notes = [[*_sizes(*pair), *_storages(*pair)] for pair in pairs]
+        lines += with_storage(columns(rows, left=(0, 1, 2)), notes)
     if len(names) > MAX_TABLE_ROWS:
         lines.append(f"  ... and {counted(len(names) - MAX_TABLE_ROWS, 'more table')}")
     return lines

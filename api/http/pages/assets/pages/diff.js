@@ -112,8 +112,8 @@ function tablesSection(diff, a, b) {
       "Tables that differ",
       [
         { title: "Table", head: true, wide: true, cell: (row) => row.name },
-        { title: "In A", wide: true, cell: (row) => cut(row.a) },
-        { title: "In B", wide: true, cell: (row) => cut(row.b) },
+        { title: "In A", wide: true, cell: (row) => cut(row.a, row.b) },
+        { title: "In B", wide: true, cell: (row) => cut(row.b, row.a) },
       ],
       rows,
     ),
@@ -122,9 +122,17 @@ function tablesSection(diff, a, b) {
   );
 }
 
-function cut(entry) {
+/** How a table is cut, and its rows and columns where the other plan has other ones. */
+function cut(entry, other) {
   if (!entry) return "not there";
-  return `${format.words(entry.sharding_type)} on ${onRanks(entry)} (${storage(entry)})`;
+  const resized = other && size(entry) !== size(other) ? `${size(entry)}, ` : "";
+  return `${resized}${format.words(entry.sharding_type)} on ${onRanks(entry)} (${storage(entry)})`;
+}
+
+function size(entry) {
+  const end = (offset, length) =>
+    entry.shards.reduce((most, shard) => Math.max(most, shard[offset] + shard[length]), 0);
+  return `${format.count(end("row_offset", "num_rows"))} × ${format.count(end("column_offset", "num_columns"))}`;
 }
 
 function onRanks(entry) {

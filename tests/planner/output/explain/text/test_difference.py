@@ -156,6 +156,15 @@ def test_no_line_is_wider_than_a_terminal() -> None:
     assert "x 1.23e+15" in text
 
 
+def test_a_table_that_grew_under_the_same_cut_shows_its_sizes() -> None:
+    def sized(rows: int) -> dict[str, object]:
+        return document(tables=[document()["tables"][0], table("items", "table_wise", [shard(1, (0, rows), GB)])])
+
+    text = compare_plans(sized(1000), sized(2000))
+    assert "  items  table_wise [1]  table_wise [1]\n    1,000 x 64 in A, 2,000 x 64 in B\n" in text
+    assert " in A, " not in compare_plans(sized(100), document())
+
+
 def test_one_is_not_reported_as_many() -> None:
     names = [f"t{number}" for number in range(MAX_TABLE_ROWS + 1)]
     plan = document(world_size=1, tables=[table(name, "table_wise", [shard(0, (0, 9), GB)]) for name in names])

@@ -44,7 +44,10 @@ def export_command(
         str | None,
         typer.Option(help="Path of the embedding module in the model, for plans whose spec gave none."),
     ] = None,
-    device: Annotated[Literal["cuda", "cpu"], typer.Option(help="Where the tables are trained.")] = "cuda",
+    device: Annotated[
+        Literal["cuda", "cpu"] | None,
+        typer.Option(help="Where the tables are trained; by default the devices of the plan's hardware profile."),
+    ] = None,
     spec: Annotated[
         str | None,
         typer.Option(

@@ -97,7 +97,10 @@ async def export_plan(
     module_path: Annotated[
         ModulePath | None, Query(description="Path of the embedding module, where the plan does not say.")
     ] = None,
-    device: Annotated[str, Query(pattern="^(cuda|cpu)$", description="cuda or cpu.")] = "cuda",
+    device: Annotated[
+        str | None,
+        Query(pattern="^(cuda|cpu)$", description="cuda or cpu; by default that of the plan's hardware profile."),
+    ] = None,
     sparsecores_per_chip: Annotated[
         int | None,
         Query(ge=1, le=64, description="For sparsecore, where the hardware profile does not say."),

@@ -19,6 +19,8 @@ JSON = "json"
 #: The names of all formats.
 FORMATS = (JSON, *EXPORTS)
 _NO_FACTS = ExportFacts()
+#: Devices as torch calls them; accelerators of all makers are "cuda".
+_CPU, _CUDA = "cpu", "cuda"
 
 
 def export_parts(
@@ -26,7 +28,7 @@ def export_parts(
     export_format: str,
     *,
     module_path: str | None,
-    device: str,
+    device: str | None = None,
     facts: ExportFacts = _NO_FACTS,
 ) -> Iterator[bytes]:
     """Return the canonical bytes of a plan in one of :data:`FORMATS`, part by part.
@@ -45,14 +47,14 @@ def exported(
     export_format: str,
     *,
     module_path: str | None,
-    device: str,
+    device: str | None = None,
     facts: ExportFacts = _NO_FACTS,
 ) -> Mapping[str, object]:
     """Return what a runtime reads of a plan.
 
     ``content_sha256`` is the SHA-256 of the canonical bytes of all other keys. ``module_path`` is the embedding module
-    of tables whose plan names none, ``device`` is ``cuda``, ``cpu`` or ``mtia``; a format that needs neither, nor the
-    facts, ignores them.
+    of tables whose plan names none, ``device`` is ``cuda``, ``cpu`` or ``mtia``, by default that of the plan's hardware
+    profile; a format that needs neither, nor the facts, ignores them.
 
     Raises
     ------
@@ -67,12 +69,13 @@ def exported(
             " it was changed after it was published."
         )
     profile: str | None = (cast("Mapping[str, Any]", document).get("provenance") or {}).get("hardware_profile")
-    _check_devices(profile, export_format)
+    family = _family(profile)
+    _check_devices(profile, family, export_format)
     plan = PlanToExport(
         runtime=export_format,
         placement=_placement(document),
         hardware_profile=profile,
-        device=device,
+        device=device or (_CPU if family == _CPU else _CUDA),
         module_path=module_path,
         facts=facts,
     )
@@ -85,19 +88,21 @@ def exported(
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
 
 
-def _check_devices(profile: str | None, runtime: str) -> None:
+def _family(profile: str | None) -> str | None:
+    """Return the family of the devices of a hardware profile; ``None`` of one that is not ours."""
+    try:
+        return None if profile is None else load_profile(profile).family
+    except UnknownProfile:
+        return None
+
+
+def _check_devices(profile: str | None, family: str | None, runtime: str) -> None:
     """Raise ``UnexportablePlan`` if a plan's hardware profile has devices that a runtime does not run on.
 
     A plan that names no profile of ours passes: its devices are not known.
     """
     families = RUNTIMES[runtime].device_families
-    if profile is None or families is None:
-        return
-    try:
-        family = load_profile(profile).family
-    except UnknownProfile:
-        return
-    if family not in families:
+    if families is not None and family is not None and family not in families:
         runs_on = " or ".join(sorted(families - {"custom"}))
         raise UnexportablePlan(
             f"The plan is for {profile}, whose devices are of the family {family}; {runtime} runs on {runs_on}. Plan"

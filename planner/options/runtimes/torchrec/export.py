@@ -51,8 +51,8 @@ def _module_path(placed: TablePlacement, given: str | None) -> str:
     path = given if own is None else own
     if path is None:
         raise UnexportablePlan(
-            f'Table "{placed.name}" carries no module_path; name the path of its EmbeddingBagCollection'
-            " in the model (module_path), or give module_path for the table in the spec."
+            f'Table "{placed.name}" carries no module_path; name the path of its EmbeddingBagCollection in the model'
+            " (--module-path on the command line, module_path over HTTP), or give the table's module_path in the spec."
         )
     if own is not None and given is not None and own != given:
         raise UnexportablePlan(f'Table "{placed.name}" is under module_path "{own}" in the plan, not "{given}".')

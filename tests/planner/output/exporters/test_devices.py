@@ -26,3 +26,21 @@ def test_sparsecores() -> None:
     assert exported(plan_for("tpu-v5p"), "sparsecore", module_path=None, device="cuda")
     with pytest.raises(UnexportablePlan, match="family gpu; sparsecore runs on tpu"):
         exported(plan_for("dgx-h100-80g"), "sparsecore", module_path=None, device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("profile", "device", "placement"),
+    [
+        ("cpu-xeon-vm", None, "rank:1/cpu"),
+        ("cpu-xeon-vm", "cuda", "rank:1/cuda:1"),
+        ("dgx-h100-80g", None, "rank:1/cuda:1"),
+        ("mi300x-8x-400g", None, "rank:1/cuda:1"),
+        ("a-profile-of-another-release", None, "rank:1/cuda:1"),
+        (None, None, "rank:1/cuda:1"),
+        ("dgx-h100-80g", "cpu", "rank:1/cpu"),
+    ],
+)
+def test_the_device_is_that_of_the_plans_hardware(profile: str | None, device: str | None, placement: str) -> None:
+    export = exported(plan_for(profile), "torchrec", module_path="bags", device=device)
+    assert export["device"] == placement.partition("/")[2].partition(":")[0]
+    assert export["plan"]["bags"]["t"]["shards"][1]["placement"] == placement

@@ -105,8 +105,18 @@ def issues_of(error: InvalidProblem | UnsupportedRequest) -> Sequence[Issue]:
 
 
 def echo(text: str = "") -> None:
-    """Write a line for people."""
+    """Write lines for people; a terminal gets those beyond 80 columns in several, a file each message in one."""
+    if sys.stderr.isatty():
+        text = "\n".join(part for line in text.split("\n") for part in _fitted(line))
     print(text, file=sys.stderr)
+
+
+def _fitted(line: str) -> list[str]:
+    """Return a line in at most 80 columns, the further ones indented deeper."""
+    if len(line) <= MAX_COLUMNS:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return wrapped(line.lstrip(), indent, hanging=f"{indent}  ")
 
 
 def print_issues(issues: Sequence[Issue] | Sequence[RowIssue]) -> None:
@@ -124,13 +134,16 @@ def print_issues(issues: Sequence[Issue] | Sequence[RowIssue]) -> None:
             echo(line)
 
 
-def wrapped(text: str, indent: str) -> list[str]:
-    """Return the lines of a text in at most 80 columns; long words are not broken."""
+def wrapped(text: str, indent: str, *, hanging: str = "    ") -> list[str]:
+    """Return the lines of a text in at most 80 columns, those after the first behind ``hanging``.
+
+    Long words are not broken.
+    """
     return textwrap.wrap(
         text,
         MAX_COLUMNS,
         initial_indent=indent,
-        subsequent_indent="    ",
+        subsequent_indent=hanging,
         break_long_words=False,
         break_on_hyphens=False,
     )

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import typer
 
-from api.cli.errors import ExitCode, echo, print_issues, wrapped
+from api.cli.errors import ExitCode, echo, print_issues
 from api.cli.files import AsJson, print_document
 from api.cli.models.files import CostModelFile
 from api.cli.plans.given import PlanFile, given
@@ -75,7 +75,8 @@ def reject_broken(evaluation: EvaluationDocument) -> NoReturn:
 def print_violations(evaluation: EvaluationDocument) -> None:
     echo(f"shardplan: the plan breaks {counted(evaluation.num_violations, 'rule')} and must not be used")
     for violation in evaluation.violations:
-        for line in (*wrapped(f"{violation.pointer}: {violation.message}", "  "), *wrapped(violation.hint, "    ")):
-            echo(line)
+        echo(f"  {violation.pointer}: {violation.message}")
+        if violation.hint:
+            echo(f"    {violation.hint}")
     if evaluation.num_violations > len(evaluation.violations):
         echo(f"  ... and {evaluation.num_violations - len(evaluation.violations)} more")

@@ -15,6 +15,7 @@ import math
 import re
 import sys
 from bisect import bisect_left
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,7 +97,7 @@ class Problem:
         self.allowed = np.array([np.isin(every, some) for some in allowed])
         self.rules = [[[whole(family) for family in side] for side in rule] for rule in stated["rules"]]
         self.starts = numbers(stated["starts"] or np.zeros((1, phases)), max(len(stated["starts"]), 1), phases)
-        self.families = [self._family(number, item) for number, item in enumerate(stated["families"])]
+        self.families = self._families()
         self.dominators = [item["dominated_by"] for item in stated["families"]]
         for family, by in zip(self.families, self.dominators, strict=True):
             replaced = by is None or (self.dominators[whole(by)] is None and self.families[by].replaces(family))
@@ -107,22 +108,50 @@ class Problem:
             least = len(by) <= 1 and all(bool(np.all(self.starts[other] <= start)) for other in by)
             need(least, f"families of kind {kind} are replaced by others that start more")
 
-    def _family(self, number: int, item: Document) -> Family:
-        block, table, (low, high) = self.stated["prices"][whole(item["prices"])], whole(item["table"]), item["pieces"]
-        widths = [whole(width, 1) for width in block["widths"]]
-        need(widths == sorted(set(widths)), f"family {number} has widths that do not ascend")
-        seconds = numbers(block["seconds"], len(widths), len(self.weight))
-        full = numbers(block["bytes"], len(widths), self.capacity.shape[1])
-        last = full if block["last_bytes"] is None else numbers(block["last_bytes"], *full.shape)
-        sites = self.sites[item["scope"]]
-        room = self.capacity[sites[self.allowed[table][sites].all(axis=1)]].min(axis=1).max(axis=0, initial=-1.0)
-        fits = np.all(np.minimum(full, last) <= room, axis=1)  # of the roomiest site, its smallest rank
-        widths = [width for width, fit in zip(widths, fits, strict=True) if fit]
-        sides = frozenset((r, s) for r, rule in enumerate(self.rules) for s in (0, 1) if number in rule[s])
-        pieces = whole(low, 1), min(whole(high, 1), self.columns[table]), bool(item["same_host"])
-        kind = whole(item.get("kind", 0))
-        need(kind < len(self.starts), f"family {number} is of a kind that does not exist")
-        return Family(table, kind, item["scope"], sides, *pieces, widths, seconds[fits], full[fits], last[fits])
+    def _families(self) -> list[Family]:
+        """Return all families with the widths that fit somewhere: options, of which those of a family are in a row."""
+        blocks, items = self.stated["prices"], self.stated["families"]
+        phases, tiers = len(self.weight), self.capacity.shape[1]
+        widths = [[whole(width, 1) for width in block["widths"]] for block in blocks]
+        need(all(one == sorted(set(one)) for one in widths), "a block of prices has widths that do not ascend")
+        lengths = [*map(len, widths)]
+
+        def read(of_blocks: list[Any], size: int) -> Floats:
+            need([*map(len, of_blocks)] == lengths, "a block of prices has not one row for each width")
+            return numbers([*chain.from_iterable(of_blocks)], sum(lengths), size)
+
+        seconds = read([block["seconds"] for block in blocks], phases)
+        full = read([block["bytes"] for block in blocks], tiers)
+        last = read([block["bytes" if block["last_bytes"] is None else "last_bytes"] for block in blocks], tiers)
+        rooms: dict[tuple[str, bytes], Floats] = {}  # of the roomiest site, its smallest rank
+        room = np.zeros((len(items), tiers))
+        for number, item in enumerate(items):
+            allowed, sites = self.allowed[whole(item["table"])], self.sites[item["scope"]]
+            key = item["scope"], allowed.tobytes()
+            if key not in rooms:
+                rooms[key] = self.capacity[sites[allowed[sites].all(axis=1)]].min(axis=1).max(axis=0, initial=-1.0)
+            room[number] = rooms[key]
+        block_of = np.array([whole(item["prices"]) for item in items], dtype=np.int64)
+        need(np.all(block_of < len(blocks)), "a family has prices that are not stated")
+        counts = np.array(lengths, dtype=np.int64)[block_of]
+        offsets = (np.cumsum(lengths, dtype=np.int64) - lengths)[block_of] - np.cumsum(counts) + counts
+        row, of = np.repeat(offsets, counts) + np.arange(counts.sum()), np.repeat(np.arange(len(items)), counts)
+        fits = np.all(np.minimum(full, last)[row] <= room[of], axis=1)
+        row, self.end = row[fits], np.append(0, np.cumsum(np.bincount(of[fits], minlength=len(items))))
+        self.width = np.array([*chain.from_iterable(widths)], dtype=np.int64)[row]
+        options = self.width.tolist(), *(each[row] for each in (seconds, full, last))
+        sides: list[set[tuple[int, int]]] = [set() for _ in items]
+        for place, side in [((r, s), rule[s]) for r, rule in enumerate(self.rules) for s in (0, 1)]:
+            for number in side:
+                sides[number].add(place)
+        ends, found = self.end.tolist(), []
+        for number, item in enumerate(items):
+            (low, high), table, kind = item["pieces"], item["table"], whole(item.get("kind", 0))
+            need(kind < len(self.starts), f"family {number} is of a kind that does not exist")
+            pieces = whole(low, 1), min(whole(high, 1), self.columns[table]), bool(item["same_host"])
+            mine = (each[ends[number] : ends[number + 1]] for each in options)
+            found.append(Family(table, kind, item["scope"], frozenset(sides[number]), *pieces, *mine))
+        return found
 
     def objective_of(self, plan: list[Document]) -> float:
         """Return the seconds of a plan, after checking that it breaks no stated rule."""
@@ -165,26 +194,10 @@ class Problem:
             self.average = np.min((shares / math.fsum(shares))[:, None] * slow, axis=0)
             self.mix, self.weight, self.window = self.weight[:, None], np.ones(1), np.zeros(1)
         self.start = self.starts @ self.mix * (1 - SLACK)
-        choices: list[tuple[int, int, int, int]] = []
-        big, sizes = [np.zeros((0, len(self.weight)))], [np.zeros((0, self.capacity.shape[1]))]
-        for number, family in enumerate(self.families):
-            columns, widths = self.columns[family.table], family.widths
-            one, before = family.seconds * slow.min(axis=0) @ self.mix, len(choices)
-            for count in range(family.fewest, family.most + 1 if widths and self.dominators[number] is None else 0):
-                if count * widths[0] <= columns <= count * widths[-1]:  # the largest piece has the mean width at least
-                    choices.append((family.table, number, count, bisect_left(widths, -(-columns // count))))
-                    big.append(one[choices[-1][3] :].min(axis=0, keepdims=True) * (family.scope != "world"))
-            if counts := [count for _, _, count, _ in choices[before:]]:
-                total = family.bytes * (self.sites[family.scope].shape[1] - 1) + family.last_bytes
-                of_tiers = [list(zip(widths, map(math.floor, tier), strict=True)) for tier in total.T.tolist()]
-                sizes.append(np.array([least_of_cuts(points, counts, columns) for points in of_tiers], dtype=float).T)
-        self.table, self.family, self.pieces, self.first = np.array(choices, dtype=np.int64).reshape(-1, 4).T
-        self.kind = np.array([family.kind for family in self.families], dtype=np.int64)[self.family]
-        self.big = np.concatenate(big)  # (choices, phases) seconds of the largest piece at least
-        self.taken = np.concatenate(sizes)  # (choices, tiers) bytes of the cluster at least
+        self._list_choices()
         unused, least = dict(enumerate(proof["nodes"])), math.inf
         endless = np.full(len(self.weight), np.inf)
-        todo: list[Any] = [(0, np.zeros(len(self.weight)), endless, np.full(len(choices), True), ())]
+        todo: list[Any] = [(0, np.zeros(len(self.weight)), endless, np.full(len(self.table), True), ())]
         while todo:
             number, low, room, alive, kinds = todo.pop()
             alive = self._with_room(alive)
@@ -203,6 +216,33 @@ class Problem:
             todo += [(c, *half, k) for c, half, k in zip(node["children"], halves, paid, strict=True)]
         need(least < math.inf, "the proof leaves no plan at all")
         return max(least * self.tick * (1 - SLACK), 0.0) + self.beside_seconds
+
+    def _list_choices(self) -> None:
+        """List the choices, a family and a number of pieces each, and what options cost on one rank and on all."""
+        sizes = np.diff(self.end)
+        of_rank, full, last = (np.concatenate([family[at] for family in self.families]) for at in (8, 9, 10))
+        self.ranks = np.repeat([self.sites[family.scope].shape[1] for family in self.families], sizes)
+        self.is_world = np.repeat([family.scope == "world" for family in self.families], sizes)
+        self.table_of = np.repeat([family.table for family in self.families], sizes)
+        self.total = full * (self.ranks[:, None] - 1) + last  # (options, tiers) bytes of the cluster
+        self.one = of_rank * self.slowdown.min(axis=0) @ self.mix  # (options, phases) on the fastest rank
+        self.spread = of_rank * (self.ranks[:, None] * self.average) @ self.mix  # on all ranks of a site
+        choices: list[tuple[int, ...]] = []
+        taken = [np.zeros((0, self.capacity.shape[1]))]
+        for number, (family, begin) in enumerate(zip(self.families, self.end.tolist(), strict=False)):
+            columns, widths = self.columns[family.table], family.widths
+            counts = range(family.fewest, family.most + 1 if widths and self.dominators[number] is None else 0)
+            if fitting := [count for count in counts if count * widths[0] <= columns <= count * widths[-1]]:
+                # The largest piece has the mean width at least.
+                first = [begin + bisect_left(widths, -(-columns // count)) for count in fitting]
+                choices += [(family.table, family.kind, number, *one) for one in zip(fitting, first, strict=True)]
+                of_tiers = [map(math.floor, tier) for tier in self.total[begin : begin + len(widths)].T.tolist()]
+                cuts = [least_of_cuts([*zip(widths, tier, strict=True)], fitting, columns) for tier in of_tiers]
+                taken.append(np.array(cuts, dtype=float).T)
+        self.table, self.kind, self.family, self.pieces, self.first = np.array(choices).reshape(-1, 5).T
+        self.taken = np.concatenate(taken)  # (choices, tiers) bytes of the cluster at least
+        # (choices, phases) seconds of the largest piece at least
+        self.big = least_between(self.one * ~self.is_world[:, None], self.first, self.end[self.family + 1])
 
     def _with_room(self, alive: Any) -> Any:
         """Return the choices that leave the other tables their least bytes, until all do or a table has none."""
@@ -252,27 +292,44 @@ class Problem:
         need(np.all(charged * (1 + SLACK) <= self.weight), "the prices of a phase add up to more than its weight")
         rows = [(whole(row[0]), *row[1:4], float(numbers(row[4]))) for row in prices.get("packing", [])]
         need(all(room[phase] <= at for phase, at, *_ in rows), "a row of packing has less room than its node")
-        cheapest = dict.fromkeys(range(len(self.columns)), math.inf)
-        for number in np.unique(self.family[alive]).tolist():
-            family, mine = self.families[number], alive & (self.family == number)
-            ranks, is_world = self.sites[family.scope].shape[1], family.scope == "world"
-            one = family.seconds * self.slowdown.min(axis=0) @ self.mix
-            costs = family.seconds * (ranks * self.average) @ self.mix @ average + one @ everywhere * is_world
-            costs += (family.bytes * (ranks - 1) + family.last_bytes) @ memory
-            for phase, at, parts, smallest, price in () if is_world else rows:
-                costs += price * ranks * (1 - SLACK) * part_of_rank(one[:, phase] * (1 - SLACK), at, parts, smallest)
-            above = self._down(one @ on_top[family.table] * (not is_world))
-            points = list(zip(family.widths, self._down(costs), strict=True))
-            of_cuts = least_of_cuts(points, self.pieces[mine].tolist(), self.columns[family.table])
-            found = min(cost + min(above[first:]) for cost, first in zip(of_cuts, self.first[mine], strict=True))
-            cheapest[family.table] = min(cheapest[family.table], found)
-        known = self._down(self.weight * np.maximum(low - window, 0.0)) + self._down(floor * low)
+        costs = self.spread @ average + self.one @ everywhere * self.is_world + self.total @ memory
+        for phase, at, parts, smallest, price in rows:
+            sizes = part_of_rank(self.one[:, phase] * (1 - SLACK), at, parts, smallest)
+            costs += np.where(self.is_world, 0.0, price * self.ranks * (1 - SLACK) * sizes)
+        above = np.sum(self.one * on_top[self.table_of], axis=1) * ~self.is_world
+        largest = least_between(self._down(above), self.first, self.end[self.family + 1])
+        cheapest = self.cheapest_of_tables(alive, self._down(costs), largest)
+        known = np.concatenate([self._down(self.weight * np.maximum(low - window, 0.0)), self._down(floor * low)])
         of_rows = math.fsum(price for *_, price in rows) * len(self.slowdown)
         paid = np.concatenate([charged * np.maximum(window, low), memory * cluster_bytes, [of_rows]]) * (1 + 3 * SLACK)
-        return sum(cheapest.values()) + sum(known) + sum(self._down(-paid))
+        return sum(cheapest) + sum(map(int, chain(known.tolist(), self._down(-paid).tolist())))
 
-    def _down(self, seconds: Floats) -> list[int]:
-        return [math.floor(value) for value in (seconds * (1 - SLACK) / self.tick).tolist()]
+    def cheapest_of_tables(self, alive: Any, costs: Floats, largest: Floats) -> list[int]:
+        """Return what the cheapest choice of each table costs, where options and largest pieces take whole ticks.
+
+        D columns cost D times the least per column at least: by that, doubles leave out most families.
+        """
+        need(np.all(np.isfinite(costs)) and np.all(np.isfinite(largest)), "an option costs more than can be counted")
+        left = np.flatnonzero(alive)
+        start = np.flatnonzero(np.diff(self.family[left], prepend=-1))  # of the choices of each family
+        table, family = self.table[left[start]], self.family[left[start]]
+        per_column = least_between(costs / self.width, self.end[family], self.end[family + 1])
+        at_least = np.array(self.columns)[table] * per_column + np.minimum.reduceat(largest[left], start)
+        cheapest: list[Any] = [math.inf] * len(self.columns)
+        for number in np.lexsort((at_least, table)).tolist():
+            of = self.families[family[number]]
+            if at_least[number] * (1 - SLACK) - 1 <= cheapest[of.table]:
+                mine = left[start[number] : start[number + 1] if number + 1 < len(start) else None]
+                of_widths = map(int, costs[self.end[family[number]] :][: len(of.widths)].tolist())
+                points = [*zip(of.widths, of_widths, strict=True)]
+                of_cuts = least_of_cuts(points, self.pieces[mine].tolist(), self.columns[of.table])
+                found = map(sum, zip(of_cuts, map(int, largest[mine].tolist()), strict=True))
+                cheapest[of.table] = min(cheapest[of.table], *found)
+        return cheapest
+
+    def _down(self, seconds: Floats) -> Floats:
+        """Return whole ticks, which doubles hold exactly."""
+        return np.floor(seconds * (1 - SLACK) / self.tick)
 
     def shards_of(self, table: int, placed: Document) -> list[list[Any]]:
         """Return every shard of a table, with what ``SHARD`` name."""
@@ -286,6 +343,12 @@ class Problem:
             shards += [[ranks[0], 0, hot, column, width, item["hot_tier"]]] if hot else []
             column += width
         return sorted(shards)
+
+
+def least_between(values: Floats, first: Any, end: Any) -> Floats:
+    """Return the least value from the first position of each range up to its end, along the first axis."""
+    ranges = np.stack([first, end], axis=1).ravel()
+    return np.asarray(np.minimum.reduceat(np.append(values, values[-1:], axis=0), ranges, axis=0)[::2])
 
 
 def part_of_rank(seconds: Floats, room: float, parts: int, least: float) -> Floats:

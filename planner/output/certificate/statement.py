@@ -63,8 +63,7 @@ class Names:
 def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, rest_seconds: float) -> Document:
     """Return a problem as a certificate states it; nothing is left out that a plan could use."""
     axes = Axes.of(priced)
-    blocks: dict[bytes, int] = {}
-    prices: list[Document] = []
+    block_of_family, prices = _blocks(priced, axes)
     families = [
         {
             **names.families[family],
@@ -72,7 +71,7 @@ def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, 
             "scope": Scope(int(priced.family_scope[family])).name.lower(),
             "same_host": bool(priced.family_same_host[family]),
             "pieces": [int(priced.family_min_pieces[family]), int(priced.family_max_pieces[family])],
-            "prices": _block(priced, axes, family, blocks, prices),
+            "prices": block_of_family[family],
             "dominated_by": None,
             **({"kind": int(priced.family_kind[family])} if priced.num_kinds else {}),
         }
@@ -123,25 +122,35 @@ def choices_of(priced: SolverProblem, assignment: Assignment) -> list[Document]:
     ]
 
 
-def _block(priced: SolverProblem, axes: Axes, family: int, blocks: dict[bytes, int], prices: list[Document]) -> int:
-    """Return the number of a family's prices; families with equal ones share them."""
-    first, last = (int(ends[family]) for ends in priced.shapes_of_family)
-    shapes = slice(first, last)
-    widths, seconds = priced.shape_columns[shapes], priced.shape_seconds[shapes][:, axes.phases]
-    full, total = (sizes[shapes][:, axes.tiers] for sizes in (priced.shape_bytes, priced.shape_total_bytes))
-    on_last = np.clip(total - full * (int(priced.shape_ranks[first]) - 1), 0.0, full)
-    key = b"".join(part.tobytes() for part in (widths, seconds, full, on_last))
-    if key not in blocks:
-        blocks[key] = len(prices)
-        prices.append(
-            {
-                "widths": widths.tolist(),
-                "seconds": [digits(row) for row in seconds],
-                "bytes": _exact(full),
-                "last_bytes": None if np.array_equal(full, on_last) else _exact(on_last),
-            }
-        )
-    return blocks[key]
+def _blocks(priced: SolverProblem, axes: Axes) -> tuple[list[int], list[Document]]:
+    """Return the number of the prices of each family, and all prices; families with equal ones share them."""
+    of_family: list[int] = []
+    found: dict[bytes, int] = {}
+    prices: list[Document] = []
+    seconds = priced.shape_seconds[:, axes.phases]
+    full, total = (sizes[:, axes.tiers] for sizes in (priced.shape_bytes, priced.shape_total_bytes))
+    on_last = np.clip(total - full * (priced.shape_ranks[:, None] - 1), 0.0, full)
+    is_even = np.all(full == on_last, axis=1)
+    columns = priced.shape_columns, seconds, full, on_last
+    for first, last in zip(*(ends.tolist() for ends in priced.shapes_of_family), strict=True):
+        shapes = slice(first, last)
+        key = b"".join([column[shapes].tobytes() for column in columns])
+        if key not in found:
+            found[key] = len(prices)
+            prices.append(
+                {
+                    "widths": priced.shape_columns[shapes].tolist(),
+                    "seconds": _rows(digits(seconds[shapes].ravel()), len(axes.phases)),
+                    "bytes": _exact(full[shapes]),
+                    "last_bytes": None if is_even[shapes].all() else _exact(on_last[shapes]),
+                }
+            )
+        of_family.append(found[key])
+    return of_family, prices
+
+
+def _rows(values: list[float], size: int) -> list[list[float]]:
+    return [values[first : first + size] for first in range(0, len(values), size)]
 
 
 def _exact(sizes: Floats) -> list[list[float]]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from cost_models.arrays import Bools, Floats
 from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
 from planner.output.certificate import check as check_certificate
 from planner.pricing.price_options import drop_unusable, prune, restrict
@@ -211,6 +212,37 @@ def test_the_hull_is_below_every_cut(widths: list[int], data: st.DataObject) -> 
         assert message <= least
         if count == 1 and len(widths) <= 2:
             assert message == least
+
+
+@SETTINGS
+@given(st.integers(0, 2**31), st.sampled_from((1.0, 1e3, 1e17)))
+def test_families_that_doubles_leave_out_are_not_the_cheapest(seed: int, scale: float) -> None:
+    """Of every table the cheapest choice costs what whole numbers say of all its choices."""
+    rng = np.random.default_rng(seed)
+    priced = random_priced(seed, num_tables=3, columns=16)
+    best = best_assignment(priced)
+    assume(best is not None)
+    assert best is not None
+    certificate = certified(priced, best)
+    problem = check_certificate.Problem(certificate["problem"])
+    problem.bound(certificate["proof"], certificate["claim"]["objective_seconds"])
+    for _ in range(20):
+        costs = np.floor(scale * rng.integers(3, 9, len(problem.width)) + rng.integers(0, 2, len(problem.width)))
+        largest = np.floor(scale * rng.random(len(problem.table)))
+        alive = rng.random(len(problem.table)) < 0.8
+        alive[np.unique(problem.table, return_index=True)[1]] = True  # a choice of each table at least
+        assert problem.cheapest_of_tables(alive, costs, largest) == _cheapest_of_all(problem, alive, costs, largest)
+
+
+def _cheapest_of_all(problem: check_certificate.Problem, alive: Bools, costs: Floats, largest: Floats) -> list[int]:
+    found: list[list[int]] = [[] for _ in problem.columns]
+    for choice in np.flatnonzero(alive).tolist():
+        family, begin = problem.families[problem.family[choice]], int(problem.end[problem.family[choice]])
+        of_widths = map(int, costs[begin : begin + len(family.widths)].tolist())
+        points, pieces = list(zip(family.widths, of_widths, strict=True)), [int(problem.pieces[choice])]
+        (cost,) = check_certificate.least_of_cuts(points, pieces, problem.columns[family.table])
+        found[family.table].append(cost + int(largest[choice]))
+    return [*map(min, found)]
 
 
 def test_what_is_certified_is_as_hard_to_beat_as_brute_force_says() -> None:

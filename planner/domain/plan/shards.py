@@ -81,9 +81,10 @@ class Shards(Sequence[Shard]):
 
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
-        """Return the shards of all parts, one part after the other."""
-        none = np.zeros((_NUM_FIELDS, 0), dtype=np.int64)
-        return cls(np.concatenate([none, *(one.columns for one in parts)], axis=1))
+        """Return the shards of all parts, one part after the other; all parts of a split share its memory."""
+        none, columns = np.zeros((_NUM_FIELDS, 0), dtype=np.int64), [one.columns for one in parts if len(one)]
+        whole = _adjacent(columns)
+        return cls(np.concatenate([none, *columns], axis=1) if whole is None else whole)
 
     def split(self, ends: Ints) -> tuple[Self, ...]:
         """Return the parts that end before the shards of these numbers; each begins where the one before ends."""
@@ -182,6 +183,22 @@ class Shards(Sequence[Shard]):
     def __reduce__(self) -> tuple[object, ...]:
         """Copies stay read-only, and a slice takes along its own part alone."""
         return type(self), (self._columns,)
+
+
+def _adjacent(parts: Sequence[Ints]) -> Ints | None:
+    """Return columns that follow one another in the memory of one array as a view of it; ``None`` if they do not."""
+    base = parts[0].base if parts else None
+    if not isinstance(base, np.ndarray) or base.shape[:1] != (_NUM_FIELDS,) or not base.flags.c_contiguous:
+        return None
+    if any(one.base is not base or one.strides != base.strides for one in parts):
+        return None
+    address = np.array([one.ctypes.data for one in (base, *parts)], dtype=np.int64)
+    begin = (address[1:] - address[0]) // base.itemsize
+    end = begin + [one.shape[1] for one in parts]
+    if not np.array_equal(begin[1:], end[:-1]):
+        return None
+    whole: Ints = base[:, begin[0] : end[-1]]
+    return whole
 
 
 def _shard(rank: int, row_offset: int, num_rows: int, column_offset: int, num_columns: int, tier: int) -> Shard:

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -112,6 +113,29 @@ def test_parts_are_split_at_their_ends() -> None:
     shards = some(5)
     parts = Shards.of(shards).split(np.array([2, 2, 5]))
     assert [list(part) for part in parts] == [list(shards[:2]), [], list(shards[2:])]
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=2, max_size=6).map(sorted),
+    st.randoms(),
+    st.sampled_from((slice(None), slice(None, None, -1), slice(None, None, 2))),
+)
+def test_parts_are_joined_in_any_order(ends: list[int], random: Random, step: slice) -> None:
+    shards = some(6)
+    parts = [part[step] for part in Shards.of(shards).split(np.array(ends))]
+    for _ in range(3):
+        assert list(Shards.joined(parts)) == [shard for part in parts for shard in part]
+        random.shuffle(parts)
+
+
+def test_all_parts_of_a_split_are_joined_without_a_copy() -> None:
+    whole = Shards.of(some(6))
+    parts = whole.split(np.array([2, 2, 5, 6]))
+    assert np.shares_memory(Shards.joined(parts).columns, whole.columns)
+    assert np.shares_memory(Shards.joined(parts[2:]).columns, whole.columns)
+    assert not np.shares_memory(Shards.joined(parts[::3]).columns, whole.columns)
+    with pytest.raises(ValueError, match="read-only"):
+        Shards.joined(parts).columns[0] = 1
 
 
 def test_a_representation_stays_short() -> None:

@@ -34,6 +34,11 @@ def _strict(parameter: Any, number: Callable[[str], float | None], what: str) ->
     def process_value(context: Any, value: Any) -> Any:
         if isinstance(value, str) and number(value) is None:
             raise typer.BadParameter(f"{value[:_QUOTED]!r} is not {what}.", ctx=context, param=parameter)
-        return lenient(context, value)
+        try:
+            return lenient(context, value)
+        except typer.BadParameter as error:  # a number beyond the limits of the option
+            if not isinstance(value, str):
+                raise
+            raise typer.BadParameter(f"{error.message}, not {value}", ctx=context, param=parameter) from None
 
     return process_value

@@ -13,6 +13,7 @@ from pydantic_settings import SettingsError
 from api.cli.errors import BadInput, echo
 from api.client import TOKEN_VARIABLE
 from api.settings import SECRETS_VARIABLE, Settings
+from cost_models.text.read_number import finite_number
 
 _PREFIX = "SHARDPLAN_"
 _SETTINGS = frozenset(name.upper() for name in Settings.model_fields)
@@ -40,9 +41,10 @@ def read_settings(**options: Any) -> Settings:
     except SettingsError as error:
         raise BadInput(str(error)) from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"setting {name}: {first['msg']}") from None
+        first = error.errors(include_url=False)[0]
+        name, value = ".".join(str(part) for part in first["loc"]), str(first["input"])
+        repeated = "" if finite_number(value) is None else f", not {value}"  # a text may be a secret
+        raise BadInput(f"setting {name}: {first['msg']}{repeated}") from None
 
 
 def _unknown(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -195,7 +195,7 @@ def _not_json(message: str, hint: str, *, code: str = "not-json") -> RejectedDoc
 
 
 def form_issue(detail: ErrorDetails, model: type[StrictModel]) -> Issue:
-    """Turn an error of pydantic into an issue that repeats nothing of the input."""
+    """Turn an error of pydantic into an issue that repeats no text of the input."""
     kind, location = detail["type"], list(detail["loc"])
     message, hint = describe(detail)
     if kind == "extra_forbidden":

@@ -45,3 +45,20 @@ def test_a_command_says_which_option_is_no_number(run: Run, seed: str) -> None:
     assert answer.code == 1
     assert "--seed" in answer.err
     assert "is not a whole number" in answer.err
+
+
+def test_a_number_beyond_the_limits_of_an_option_is_repeated(run: Run) -> None:
+    answer = run("explain", "spec.json", "plan.json", "--tables", "-17")
+    assert answer.code == 1
+    assert "greater than or equal to 0, not -17" in answer.err
+
+
+def test_a_number_beyond_the_limits_of_a_setting_is_repeated_and_no_text(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHARDPLAN_PORT", "99999")
+    assert "setting port: Input should be less than or equal to 65535, not 99999" in run("serve").err
+    monkeypatch.setenv("SHARDPLAN_PORT", "s3cr3t")
+    answer = run("serve")
+    assert "setting port" in answer.err
+    assert "s3cr3t" not in answer.err

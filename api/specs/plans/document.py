@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from api.schemas.plan import CompactPlanDocument, CompactTableDocument, PlanDocument, TablePlanDocument
 from api.specs.input.json import parse_document
 from api.specs.plans.rewritten import PrintedMemory
@@ -99,6 +101,9 @@ def given_plan(
 
 def to_placement(plan: PlanDocument | CompactPlanDocument, device_tier: Tier) -> Placement:
     """Turn a plan document into a placement; nothing is judged here, ``planner.verification.verify`` does."""
+    listed = [_shards(table, Kernel.from_label(table.compute_kernel).tier(device_tier)) for table in plan.tables]
+    # Parts of one array, as those of a search, which nothing needs to copy to see all of them.
+    shards = Shards.joined(listed).split(np.cumsum([len(one) for one in listed], dtype=np.int64))
     return Placement(
         world_size=plan.world_size,
         ranks_per_host=plan.ranks_per_host,
@@ -112,9 +117,9 @@ def to_placement(plan: PlanDocument | CompactPlanDocument, device_tier: Tier) ->
                 compute_kernel=Kernel.from_label(table.compute_kernel),
                 cache_load_factor=table.cache_load_factor,
                 cache_reserved_bytes=table.cache_reserved_bytes,
-                shards=_shards(table, Kernel.from_label(table.compute_kernel).tier(device_tier)),
+                shards=its_shards,
             )
-            for table in plan.tables
+            for table, its_shards in zip(plan.tables, shards, strict=True)
         ),
     )
 

@@ -21,6 +21,7 @@ from planner.domain.formats.compact_form import (
     STEPS,
     TABLES,
     is_compact,
+    rank_ranges,
     ranks_of,
     ranks_text,
     shards_of,
@@ -225,14 +226,17 @@ def _links(place: Ints, others: Sequence[Ints]) -> Ints:
 
 
 def _shards_of_group(group: Mapping[str, Any], tier: Tier) -> Shards:
-    return Shards.of_columns(**dict(zip(_PLACE, _place_of_group(group), strict=True)), tier=tier)
+    place = _place_of_group(group)
+    return Shards(np.concatenate([place, np.full((1, place.shape[1]), tier, dtype=np.int64)]))
 
 
 def _place_of_group(group: Mapping[str, Any]) -> Ints:
     """Return the numbers of ``_PLACE`` of every shard of a group, of shape (5, num_shards)."""
-    numbers = [ranks_of(group[RANKS]), *(group[name] for name in _PLACE[1:])]
-    place = np.stack(np.broadcast_arrays(*(np.asarray(one, dtype=np.int64) for one in numbers)))
+    ranks = np.concatenate([np.arange(one.start, one.stop) for one in rank_ranges(group[RANKS])])
+    place = np.empty((len(_PLACE), len(ranks)), dtype=np.int64)
+    place[0] = ranks
+    place[1:] = np.array([[group[name]] for name in _PLACE[1:]], dtype=np.int64)
     if group[CUT] is not None:
         offset, size = STEPS[group[CUT]]
-        place[_PLACE.index(offset)] += np.arange(place.shape[1]) * group[size]
+        place[_PLACE.index(offset)] += np.arange(len(ranks)) * group[size]
     return place

@@ -83,7 +83,7 @@ class Shards(Sequence[Shard]):
     def joined(cls, parts: Iterable[Self]) -> Self:
         """Return the shards of all parts, one part after the other; all parts of a split share its memory."""
         none, columns = np.zeros((_NUM_FIELDS, 0), dtype=np.int64), [one.columns for one in parts if len(one)]
-        whole = _adjacent(columns)
+        whole = columns[0] if len(columns) == 1 else _adjacent(columns)
         return cls(np.concatenate([none, *columns], axis=1) if whole is None else whole)
 
     def split(self, ends: Ints) -> tuple[Self, ...]:

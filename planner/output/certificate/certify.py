@@ -20,6 +20,7 @@ from planner.pricing.price_options import prune
 from planner.pricing.serving import latency_without_shards
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.evaluate import step_seconds_of
+from planner.solver.machine import no_collection
 from planner.verification.verify import verify
 
 SCHEMA_VERSION = 1
@@ -32,6 +33,7 @@ _OBJECTIVE_KEYS = ("name", "seconds", "lower_bound_seconds", "relative_gap")
 Document = dict[str, Any]
 
 
+@no_collection()
 def certify(
     problem: Problem,
     placement: Placement,

@@ -271,7 +271,10 @@ def test_a_file_that_is_no_sketch_is_named(
     for name, what in (
         ("cut", "cannot be read: the document is not JSON"),
         ("plan", "is no access statistics: it has no statistics_digest"),
-        ("next", "is of another version: not one of the values that are taken; this version reads schema_version 1"),
+        (
+            "next",
+            "is of another version: 2 is not one of the values that are taken; this version reads schema_version 1",
+        ),
         ("edited", "is no access statistics as they were written: at /"),
     ):
         for arguments in (["--merge", good, tmp_path / f"{name}.json"], ["--compare", good, tmp_path / f"{name}.json"]):

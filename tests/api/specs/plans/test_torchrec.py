@@ -115,8 +115,11 @@ def test_violations_stand_where_the_table_stands_in_the_plan_of_torchrec() -> No
 
 def test_what_is_not_explained_or_certified_stands_there_too() -> None:
     def asked(a: object) -> Iterator[str]:
-        given = parse_evaluation(raw({"spec": tiny(), "plan": theirs("model.ebc", a=a)}))
-        for ask in (lambda: explain_given(*given, max_tables=1), lambda: certificate_of(*given)):
+        request, plan = parse_evaluation(raw({"spec": tiny(), "plan": theirs("model.ebc", a=a)}))
+        for ask in (
+            lambda: explain_given(request, plan, spec_digest=request.spec_digest, max_tables=1),
+            lambda: certificate_of(request, plan),
+        ):
             with pytest.raises((InvalidProblem, UnsupportedRequest)) as error:
                 ask()
             issue = error.value.issues[0] if isinstance(error.value, InvalidProblem) else error.value.issue

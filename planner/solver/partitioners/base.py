@@ -85,8 +85,8 @@ class Effort:
     def fork(self, part: float = 1.0) -> "Effort":
         """Return an effort that begins where this one is, and ends with a part of what this one has left.
 
-        It counts on its own: for one of several runs, or for work beside other work. If one of the two is stopped, so
-        is the other. ``join`` takes over what it spent.
+        The fork counts on its own, for one of several runs or for work in a thread. If one of the two is stopped, so is
+        the other. ``join`` takes over what the fork spent.
         """
         forked = copy.copy(self)
         forked.spent = replace(self.spent)

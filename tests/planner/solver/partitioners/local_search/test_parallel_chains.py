@@ -106,7 +106,7 @@ def test_plans_are_reported_in_the_order_of_work_however_slow_a_thread_is(late_t
 def course_of(
     monkeypatch: pytest.MonkeyPatch, priced: SolverProblem, limits: SolveLimits, lower_bound_seconds: float, seed: int
 ) -> tuple[list[float], Assignment]:
-    """Return what a search tells, and finds, if threads rest at random."""
+    """Return what a search reports, and finds, if threads rest at random."""
     after_look, random, reported = ChainThread.after_look, Random(seed), []  # no secret
 
     def rest(self: ChainThread, chain: Chain, is_better: bool) -> None:

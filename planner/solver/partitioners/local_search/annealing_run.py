@@ -23,7 +23,7 @@ from planner.solver.partitioners.local_search.chain import FINAL_REFINEMENT, Cha
 from planner.solver.partitioners.local_search.constructions import by_choice_rule, constructions
 from planner.solver.partitioners.local_search.elite_pool import ElitePool, TemperatureBandit
 from planner.solver.partitioners.local_search.parallel_chains import ChainThread, ParallelChains
-from planner.solver.partitioners.local_search.proposal_mix import proposal_seconds
+from planner.solver.partitioners.local_search.proposal_mix import proposals_per_item
 from planner.solver.partitioners.local_search.rank_filling import fill_ranks
 from planner.solver.partitioners.local_search.search_data import View
 from planner.solver.partitioners.local_search.starts import target_of
@@ -66,7 +66,7 @@ class AnnealingRun:
         self._learns = len(view.data.weight) > 1 and self._items <= _VERY_FEW * len(view.data.rank_class)
         self.is_idle = False  # whether rounds ended because they gained nothing
         #: proposals per item that the whole effort pays for
-        self._proposals_per_item = effort.total_seconds / proposal_seconds(self._items) / self._items
+        self._proposals_per_item = proposals_per_item(effort.total_seconds, self._items)
 
     def settle(self, hint: RelaxationHint | None, start: Assignment | None) -> None:
         """Build first plans, move and swap their pieces, and look longest at those that do best."""

@@ -12,7 +12,7 @@ import numpy as np
 from planner.solver.partitioners.base import NO_IMPROVEMENT, NO_OPTIONS, Effort, SearchOptions, SolveLimits
 from planner.solver.partitioners.incumbent import IncumbentTracker
 from planner.solver.partitioners.local_search.annealing_run import IDLE_GAIN, IDLE_ROUNDS, AnnealingRun
-from planner.solver.partitioners.local_search.proposal_mix import proposal_seconds
+from planner.solver.partitioners.local_search.proposal_mix import proposals_per_item
 from planner.solver.partitioners.local_search.search_data import View, search_view
 from planner.solver.partitioners.valid_start import valid_or_none
 from planner.solver.problem import Outcome, SolverProblem
@@ -63,6 +63,5 @@ class LocalSearch:
 
 def _planned_runs(view: View, effort: Effort) -> int:
     """Return how many runs share the effort; others follow while runs end early."""
-    items = len(view.data.item_columns)
-    proposals_per_item = effort.total_seconds / proposal_seconds(items) / items
-    return int(np.clip(proposals_per_item / _PER_RUN, 1, _MOST_RUNS))
+    proposals = proposals_per_item(effort.total_seconds, len(view.data.item_columns))
+    return int(np.clip(proposals / _PER_RUN, 1, _MOST_RUNS))

@@ -98,6 +98,11 @@ def proposal_seconds(items: int) -> float:
     return 1.5e-6 * (1 + items / 5000)
 
 
+def proposals_per_item(work_seconds: float, items: int) -> float:
+    """Return how many proposals per item some nominal work pays for."""
+    return work_seconds / proposal_seconds(items) / items
+
+
 def redistribution_seconds(pieces: float) -> float:
     """Return the nominal work that is expected of a redistribution of three sites that hold so many pieces together."""
     return float(_LEAST_SECONDS + _WAY_SECONDS * 2 ** (min(pieces, MAX_REDISTRIBUTED) / 2))

@@ -250,17 +250,18 @@ def test_few_tables_get_several_runs_that_begin_afresh(
     start = Greedy().solve(priced, replace(LIMITS, work_limit_seconds=0.1)).assignment
     assert start is not None
     begun: list[tuple[float, bool]] = []
-    seeds = itertools.count()
+    seeds: list[int] = []
 
     def settle(run: AnnealingRun, hint: object, known: object) -> None:
         begun.append((run._effort.spent_of_whole, known is not None))  # noqa: SLF001
         run._effort.spend(run._effort.total_seconds)  # noqa: SLF001
-        next(seeds)
+        seeds.append(next(run._seeds))  # noqa: SLF001
 
     monkeypatch.setattr(AnnealingRun, "settle", settle)
     limits = replace(LIMITS, time_limit_seconds=1000.0, work_limit_seconds=work_seconds)
     assert LocalSearch().solve(priced, limits, SearchOptions(start=start)).limit == "deterministic_time"
     assert [at for at, _ in begun] == pytest.approx([number / planned for number in range(planned)])
+    assert seeds == list(range(planned))
     assert [knows for _, knows in begun] == [True] + [False] * (planned - 1)
 
 

@@ -23,6 +23,7 @@ from planner.solver.problem import SolverProblem
 _PART_OF_BOXES = 0.3  # part of all boxes that goes to splitting a tree
 _BOXES_OF_A_SET = 2  # boxes that one relaxation of a set counts as
 _FEWEST_BOXES = 4  # fewest that a set is given
+_FEWEST_SETS = 4  # sets that are relaxed before few boxes end this: no plan may use the kinds that seemed best
 _MORE_BOXES = 4  # factor of boxes each time that a set has the least bound
 _BELOW_KNOWN = 1 - 1e-8  # factor of a known plan: a bound above the product leaves no better plan
 
@@ -76,9 +77,11 @@ def rank_sets(
     boxes: dict[int, int] = {}
     is_done = np.zeros(len(sets.kinds), dtype=np.bool_)
     boxes_left, enough_seconds = max_boxes - _BOXES_OF_A_SET, known_seconds * _BELOW_KNOWN
-    while boxes_left >= _FEWEST_BOXES and not (deadline is not None and deadline.is_over()):
+    while boxes_left >= _FEWEST_BOXES or len(relaxed) < _FEWEST_SETS:
         number = int(np.argmin(np.where(is_done, np.inf, sets.bound_seconds)))
         if is_done[number] or sets.bound_seconds[number] >= enough_seconds:
+            break
+        if (number in relaxed and boxes_left < _FEWEST_BOXES) or (deadline is not None and deadline.is_over()):
             break
         if number in relaxed:
             boxes[number] = min(max(_MORE_BOXES * boxes[number], _FEWEST_BOXES), boxes_left)

@@ -14,7 +14,7 @@ from unittest import mock
 from planner.orchestration import finish_plan as finishing
 from planner.orchestration import list_options as listing
 from planner.orchestration import solve_compatible_sets as mode_search
-from planner.orchestration.family_sets import family_set, kind_sets
+from planner.orchestration.family_sets import branch_kinds, family_set, kind_sets
 from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.problem import Outcome, SolverProblem
@@ -26,7 +26,7 @@ _FUNCTIONS = (
     ("prune", mode_search, ("compatible_family_sets", "restrict", "prune")),
     ("prune", kind_sets, ("restrict", "dominated_families", "replaced_kinds")),
     ("bound", mode_search, ("quick_bound", "lower_bound")),
-    ("bound", kind_sets, ("lower_bound",)),
+    ("bound", branch_kinds, ("lower_bound",)),
     ("finish", finishing, ("to_placement", "score", "verify")),
 )
 #: "parse": spec to problem. "first plan": the construction before anything that takes time.

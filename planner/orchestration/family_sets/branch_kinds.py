@@ -1,31 +1,61 @@
-"""Sets of kinds that hold every plan, each with a bound: all sets of few kinds, a tree of sets of many."""
+"""Sets of kinds that hold every plan, each with a bound: some that were relaxed, and one of all other plans."""
 
-import heapq
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.orchestration.family_sets.deadline import Deadline
-from planner.orchestration.family_sets.kind_sets import (
-    MOST_SETS,
-    KindSet,
-    kind_tree,
-    set_of_just,
-    whole_set,
-    without_replaced_kinds,
-)
-from planner.orchestration.family_sets.priced_sets import MOST_KINDS, PricedSets
+from planner.orchestration.family_sets.kind_sets import KindSet, set_of_just, whole_set, without_replaced_kinds
+from planner.orchestration.family_sets.priced_sets import PricedSets, Promising
 from planner.solver.bounds.boxes import never
-from planner.solver.bounds.chain import lower_bound
+from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.listed_cuts import lists_all_cuts
 from planner.solver.problem import SolverProblem
 
-_PART_OF_BOXES = 0.3  # part of all boxes that goes to splitting a tree
-_BOXES_OF_A_SET = 2  # boxes that one relaxation of a set counts as
+_BOXES_OF_A_SET = 4  # boxes that one relaxation of a set counts as
 _FEWEST_BOXES = 4  # fewest that a set is given
 _FEWEST_SETS = 4  # sets that are relaxed before few boxes end this: no plan may use the kinds that seemed best
 _MORE_BOXES = 4  # factor of boxes each time that a set has the least bound
 _BELOW_KNOWN = 1 - 1e-8  # factor of a known plan: a bound above the product leaves no better plan
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class RelaxedSet:
+    """A set that was relaxed."""
+
+    kinds: KindSet
+    boxes: int  # most of its bound
+    bound_seconds: float  # on its plans, infinite if it has none
+    is_done: bool = False  # whether more boxes prove no more
+
+    @property
+    def key(self) -> bytes:
+        """Return the bytes of its kinds, by which it is known."""
+        return self.kinds.required.tobytes()
+
+    def learn(self, bound: Bound) -> None:
+        """Take over what a relaxation proved."""
+        has_plan = any(prices is not None for prices in bound.prices)
+        self.kinds.bound = bound
+        self.bound_seconds = max(self.bound_seconds, bound.seconds) if has_plan else np.inf
+        self.is_done = bound.is_final or not has_plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedSets:
+    """All sets of kinds, and those that were relaxed, by the bytes of their kinds."""
+
+    sets: PricedSets
+    whole: KindSet  # of all plans
+    relaxed: dict[bytes, RelaxedSet]
+    others: Promising | None  # the set that promises most of all others, if there is one
+
+    @property
+    def bound_seconds(self) -> float:
+        """A bound on all plans."""
+        of_sets = [one.bound_seconds for one in self.relaxed.values()]
+        of_others = [] if self.others is None else [self.others.bound_seconds]
+        return max(min([*of_sets, *of_others], default=0.0), self.whole.bound.seconds)
 
 
 def branch_kinds(
@@ -36,8 +66,22 @@ def branch_kinds(
     ``relaxed_seconds`` of each bound is that of all plans. Bounds are raised until the least one is final or no set may
     hold a plan better than a known one.
     """
-    branched = _branch_all if priced.num_kinds <= MOST_KINDS else _branch_tree
-    return branched(priced, max_boxes, known_seconds, deadline or Deadline())
+    ranked = rank_sets(priced, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
+    if ranked is None:
+        return []
+    rest, others = ranked.whole, ranked.others
+    of_all = rest.bound
+    no_better_seconds = known_seconds if np.isfinite(known_seconds) else of_all.seconds  # of sets without a plan
+    for one in ranked.relaxed.values():
+        seconds = max(one.bound_seconds, of_all.seconds) if np.isfinite(one.bound_seconds) else no_better_seconds
+        one.kinds.bound = replace(one.kinds.bound, seconds=seconds, relaxed_seconds=of_all.relaxed_seconds)
+    found = [one.kinds for one in ranked.relaxed.values()]
+    if others is None:
+        return found or [rest]
+    rest.bound = replace(of_all, seconds=max(others.bound_seconds, of_all.seconds))
+    rest.promising = others.kinds
+    rest.elsewhere = frozenset(ranked.relaxed)
+    return [rest, *found]
 
 
 def bound_of_kinds(
@@ -47,16 +91,6 @@ def bound_of_kinds(
     usable = without_replaced_kinds(priced)
     leaves = branch_kinds(usable, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
     return min((one.bound.seconds for one in leaves), default=0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedSets:
-    """All sets of kinds, and those that were relaxed, by their numbers."""
-
-    sets: PricedSets
-    whole: KindSet  # of all plans
-    relaxed: dict[int, KindSet]
-    boxes: dict[int, int]  # most boxes of the bound of each relaxed set
 
 
 def rank_sets(
@@ -73,89 +107,45 @@ def rank_sets(
     whole.bound = lower_bound(whole.priced, known_seconds=known_seconds)
     sets = PricedSets(priced)
     sets.raise_by(whole.bound.prices)
-    relaxed: dict[int, KindSet] = {}
-    boxes: dict[int, int] = {}
-    is_done = np.zeros(len(sets.kinds), dtype=np.bool_)
+    relaxed: dict[bytes, RelaxedSet] = {}
+    if all(prices is None for prices in whole.bound.prices):  # there is no plan
+        return RankedSets(sets=sets, whole=whole, relaxed=relaxed, others=None)
+    others = sets.most_promising(relaxed)
     boxes_left, enough_seconds = max_boxes - _BOXES_OF_A_SET, known_seconds * _BELOW_KNOWN
+    is_over = never if deadline is None else deadline.is_over
     while boxes_left >= _FEWEST_BOXES or len(relaxed) < _FEWEST_SETS:
-        number = int(np.argmin(np.where(is_done, np.inf, sets.bound_seconds)))
-        if is_done[number] or sets.bound_seconds[number] >= enough_seconds:
+        one = min((some for some in relaxed.values() if not some.is_done), key=_bound_of, default=None)
+        new = None
+        if others is not None and (one is None or others.bound_seconds <= one.bound_seconds):
+            one = new = _unrelaxed(priced, others)
+        if one is None or one.bound_seconds >= enough_seconds or (new is None and boxes_left < _FEWEST_BOXES):
             break
-        if (number in relaxed and boxes_left < _FEWEST_BOXES) or (deadline is not None and deadline.is_over()):
+        if (new is not None and new.key in relaxed) or is_over():
             break
-        if number in relaxed:
-            boxes[number] = min(max(_MORE_BOXES * boxes[number], _FEWEST_BOXES), boxes_left)
-            boxes_left -= boxes[number]
-        else:
-            just = set_of_just(priced, sets.kinds[number])
-            assert just is not None, "every listed set serves all tables"
-            relaxed[number], boxes[number] = just, 1
+        if new is not None:
+            relaxed[new.key] = new
             boxes_left -= _BOXES_OF_A_SET
-        bound = lower_bound(
-            relaxed[number].priced,
-            max_boxes=boxes[number],
-            known_seconds=known_seconds,
-            is_over=never if deadline is None else deadline.is_over,
-        )
-        if boxes[number] == 1:
-            sets.raise_by(bound.prices)
-        relaxed[number].bound = bound
-        if all(prices is None for prices in bound.prices):  # it has no plan
-            sets.bound_seconds[number] = np.inf
-            continue
-        sets.bound_seconds[number] = max(sets.bound_seconds[number], bound.seconds)
-        is_done[number] = bound.is_final
-        if bound.is_final and not lists_all_cuts(relaxed[number].priced):
-            # All sets together prove no more than this. (Where all cuts are listed, an exact search may.)
-            enough_seconds = min(enough_seconds, float(sets.bound_seconds[number]))
-    return RankedSets(sets=sets, whole=whole, relaxed=relaxed, boxes=boxes)
-
-
-def _branch_all(priced: SolverProblem, max_boxes: int, known_seconds: float, deadline: Deadline) -> list[KindSet]:
-    """Return the sets of kinds that were relaxed, and one of all other plans."""
-    ranked = rank_sets(priced, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
-    if ranked is None:
-        return []
-    sets, rest = ranked.sets, ranked.whole
-    bound_seconds = np.maximum(sets.bound_seconds, rest.bound.seconds)
-    no_better_seconds = known_seconds if np.isfinite(known_seconds) else rest.bound.seconds  # of sets without a plan
-    bound_seconds[np.isinf(bound_seconds)] = no_better_seconds
-    for number, one in ranked.relaxed.items():
-        relaxed_seconds = rest.bound.relaxed_seconds
-        one.bound = replace(one.bound, seconds=float(bound_seconds[number]), relaxed_seconds=relaxed_seconds)
-    others = ~np.isin(np.arange(len(bound_seconds)), list(ranked.relaxed))
-    if not np.any(others):
-        return list(ranked.relaxed.values())
-    best = int(np.argmin(np.where(others, bound_seconds, np.inf)))
-    rest.bound = replace(rest.bound, seconds=float(bound_seconds[best]))
-    rest.promising = sets.kinds[best]
-    rest.elsewhere = frozenset(sets.kinds[number].tobytes() for number in ranked.relaxed)
-    return [rest, *ranked.relaxed.values()]
-
-
-def _branch_tree(priced: SolverProblem, max_boxes: int, known_seconds: float, deadline: Deadline) -> list[KindSet]:
-    """Return the leaves of a tree of sets.
-
-    Part of the boxes of bounds is spent on sets, the others on the set with the least bound, more of them each time.
-    """
-    most = int(np.clip(_PART_OF_BOXES * max_boxes, 1, MOST_SETS))
-    nodes = kind_tree(priced, max_sets=most, known_seconds=known_seconds, deadline=deadline)
-    leaves = [node.kinds for node in nodes if node.children is None]
-    relaxed = nodes[0].kinds.bound.relaxed_seconds if nodes else 0.0
-    for one in leaves:
-        one.bound = replace(one.bound, relaxed_seconds=relaxed)
-    left = max_boxes - _BOXES_OF_A_SET * len(nodes)
-    heap = [(one.bound.seconds, number, _FEWEST_BOXES) for number, one in enumerate(leaves)]
-    heapq.heapify(heap)
-    known = known_seconds * _BELOW_KNOWN
-    while heap and heap[0][0] < known and left >= _FEWEST_BOXES and not deadline.is_over():
-        bound, number, wanted = heapq.heappop(heap)
-        boxes, one = min(wanted, left), leaves[number]
-        left -= boxes
-        found = lower_bound(one.priced, max_boxes=boxes, known_seconds=known_seconds, is_over=deadline.is_over)
-        one.bound = replace(found, seconds=max(found.seconds, bound), relaxed_seconds=relaxed)
-        if found.is_final:
-            known = min(known, one.bound.seconds)  # all sets together prove no more than this
         else:
-            heapq.heappush(heap, (one.bound.seconds, number, wanted * _MORE_BOXES))
-    return leaves
+            one.boxes = min(max(_MORE_BOXES * one.boxes, _FEWEST_BOXES), boxes_left)
+            boxes_left -= one.boxes
+        found = lower_bound(one.kinds.priced, max_boxes=one.boxes, known_seconds=known_seconds, is_over=is_over)
+        one.learn(found)
+        if new is not None:
+            sets.raise_by(found.prices)
+            for some in relaxed.values():
+                some.bound_seconds = max(some.bound_seconds, sets.bound_of(some.kinds.required))
+            others = sets.most_promising(relaxed)
+        if found.is_final and np.isfinite(one.bound_seconds) and not lists_all_cuts(one.kinds.priced):
+            # All sets together prove no more than this. (Where all cuts are listed, an exact search may.)
+            enough_seconds = min(enough_seconds, one.bound_seconds)
+    return RankedSets(sets=sets, whole=whole, relaxed=relaxed, others=others)
+
+
+def _bound_of(one: RelaxedSet) -> float:
+    return one.bound_seconds
+
+
+def _unrelaxed(priced: SolverProblem, others: Promising) -> RelaxedSet:
+    just = set_of_just(priced, others.kinds)
+    assert just is not None, "every set serves all tables"
+    return RelaxedSet(kinds=just, boxes=1, bound_seconds=others.bound_seconds)

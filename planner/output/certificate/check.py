@@ -15,7 +15,7 @@ import math
 import re
 import sys
 from bisect import bisect_left
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ CLOSE = 1e-9  # relative: how far a stated objective may be from the one worked 
 OBJECTIVES = ("step_time", "max_rank_time", "request_latency")  # the first a sum of maxima, the others maxima of sums
 DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")  # of a plan
 SHARD = ("rank", "row_offset", "num_rows", "column_offset", "num_columns", "tier")
+MOST_JOINED = 10  # kinds that tables join, of which all subsets are looked at
 RANKS = re.compile(r"[0-9]{1,7}(-[0-9]{1,7})?(,[0-9]{1,7}(-[0-9]{1,7})?)*")  # of a group of shards, in order
 
 
@@ -206,8 +207,7 @@ class Problem:
             need(number in unused, f"node {number} of the proof is missing, or has two parents")
             node = unused.pop(number)
             if "prices" in node:
-                window = self.window - self.start[[*kinds]].sum(axis=0)
-                least = min(least, self._leaf(node["prices"], low, room, alive, window))
+                least = min(least, self._leaf(node["prices"], low, room, alive, kinds))
                 continue
             halves, paid = self._halves(node, low, room, alive), (kinds, kinds)
             if "kind" in node:  # the plan does not use it, or starts it
@@ -278,8 +278,12 @@ class Problem:
         others = self.table != self.families[family].table
         return [(low, room, alive & ~chosen), (low, room, alive & (chosen | others))]
 
-    def _leaf(self, prices: Document, low: Floats, room: Floats, alive: Any, window: Floats) -> float:
-        """Return what the cheapest choices cost at the prices of a leaf, in ticks: no plan of them takes less."""
+    def _leaf(self, prices: Document, low: Floats, room: Floats, alive: Any, kinds: tuple[int, ...]) -> float:
+        """Return what the cheapest choices cost at the prices of a leaf, in ticks: no plan of them takes less.
+
+        Plans pay the starts of ``kinds``, and those of any other kind that they use.
+        """
+        window = self.window - self.start[[*kinds]].sum(axis=0)
         # Of the average rank, of bytes of the cluster, and of tables' largest pieces on top of what all ranks carry.
         cluster_bytes = np.array([math.fsum(tier) for tier in self.capacity.T])
         average, memory = numbers(prices["average"], len(low)), numbers(prices["memory"], len(cluster_bytes))
@@ -298,11 +302,40 @@ class Problem:
             costs += np.where(self.is_world, 0.0, price * self.ranks * (1 - SLACK) * sizes)
         above = np.sum(self.one * on_top[self.table_of], axis=1) * ~self.is_world
         largest = least_between(self._down(above), self.first, self.end[self.family + 1])
-        cheapest = self.cheapest_of_tables(alive, self._down(costs), largest)
+        slope = np.where(window > low, charged, self.weight)  # of what more starts cost, which is convex in them
+        started = self._down(self.start @ slope).tolist()
+        cheapest = self._cheapest_kinds(alive, self._down(costs), largest, kinds, started)
         known = np.concatenate([self._down(self.weight * np.maximum(low - window, 0.0)), self._down(floor * low)])
         of_rows = math.fsum(price for *_, price in rows) * len(self.slowdown)
         paid = np.concatenate([charged * np.maximum(window, low), memory * cluster_bytes, [of_rows]]) * (1 + 3 * SLACK)
-        return sum(cheapest) + sum(map(int, chain(known.tolist(), self._down(-paid).tolist())))
+        return cheapest + sum(map(int, chain(known.tolist(), self._down(-paid).tolist())))
+
+    def _cheapest_kinds(
+        self, alive: Any, costs: Floats, largest: Floats, paid: tuple[int, ...], started: list[float]
+    ) -> int:
+        """Return the least ticks of tables and of the starts of kinds that are not ``paid``, with any of these kinds.
+
+        Kinds that tables join are a group, of which a plan uses some subset. Large groups start nothing here.
+        """
+        free: list[Any] = self.cheapest_of_tables(alive & np.isin(self.kind, paid), costs, largest)
+        others, total = np.setdiff1d(self.kind[alive], paid).tolist(), 0
+        of_kinds = [self.cheapest_of_tables(alive & (self.kind == kind), costs, largest) for kind in others]
+        each = np.array([free, *of_kinds], dtype=float)
+        joined = np.isfinite(each[1:])
+        together = joined @ joined.T
+        for _ in others:
+            together = together @ together
+        for group in np.unique(together, axis=0) if others else ():
+            tables, mine = joined[group].any(axis=0), np.flatnonzero(group).tolist()
+            found = [
+                each[[0, *(kind + 1 for kind in some)]][:, tables].min(axis=0).sum()
+                + math.fsum(started[others[kind]] for kind in some if len(mine) <= MOST_JOINED)
+                for size in (range(len(mine) + 1) if len(mine) <= MOST_JOINED else [len(mine)])
+                for some in combinations(mine, size)
+            ]
+            total += math.floor(min(found) * (1 - SLACK))
+            free = [0 if is_of else ticks for is_of, ticks in zip(tables.tolist(), free, strict=True)]
+        return int(total + sum(free))
 
     def cheapest_of_tables(self, alive: Any, costs: Floats, largest: Floats) -> list[int]:
         """Return what the cheapest choice of each table costs, where options and largest pieces take whole ticks.

@@ -12,9 +12,8 @@ import numpy as np
 
 from cost_models.arrays import Bools
 from planner.options.module_rules import ModuleRule
-from planner.orchestration.family_sets.branch_kinds import RankedSets, rank_sets
-from planner.orchestration.family_sets.kind_sets import MOST_SETS, halves_of, kind_tree, without_replaced_kinds
-from planner.orchestration.family_sets.priced_sets import MOST_KINDS
+from planner.orchestration.family_sets.branch_kinds import RankedSets, RelaxedSet, rank_sets
+from planner.orchestration.family_sets.kind_sets import without_replaced_kinds
 from planner.output.certificate.statement import Axes, digits
 from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.boxes import Node, branch
@@ -28,6 +27,7 @@ JsonNode = dict[str, object]
 
 #: Undecided modules up to this number are split; of more, the bound is one over both their states.
 _MAX_SPLIT_RULES = 3
+_MOST_SPLITS = 2**12  # by kinds; a split gives half of those that are left to each of its halves
 _BELOW = 1 - 1e-11  # prices, so that the rounding of their sums never takes them above what phases are worth
 _CLEARLY = 2.0  # times the known plan: a bound that ends a box
 _ROUNDED_BYTES, _ROUNDED_PARTS = 1.0, 1e-6  # of a table, and of a rank: excess that may be rounding
@@ -105,37 +105,70 @@ def _grow_kinds(some: SolverProblem, usable: SolverProblem, wanted: Wanted, node
 
     ``usable`` are the families that the splits are chosen for, ``some`` all that there are.
     """
-    everything = np.ones(some.num_kinds, dtype=np.bool_), np.zeros(some.num_kinds, dtype=np.bool_)
-    if usable.num_kinds <= MOST_KINDS:
-        ranked = rank_sets(usable, max_boxes=wanted.max_boxes, known_seconds=wanted.known_seconds)
-        if ranked is not None and ranked.whole.bound.prices[wanted.way] is not None:
-            return _Sets(some, wanted, ranked, nodes).grow(*everything)
-    return _Tree(some, usable, wanted, nodes).grow(0, *everything)
+    ranked = rank_sets(usable, max_boxes=wanted.max_boxes, known_seconds=wanted.known_seconds)
+    if ranked is None or ranked.whole.bound.prices[wanted.way] is None:
+        return _grow_boxes(some, wanted, nodes)
+    everything, nothing = np.ones(some.num_kinds, dtype=np.bool_), np.zeros(some.num_kinds, dtype=np.bool_)
+    return _Kinds(some, wanted, ranked, nodes).grow(everything, nothing, _MOST_SPLITS)
 
 
 class _Kinds:
-    """What nodes that split a problem by kinds have in common."""
+    """Splits by kinds until prices of some set prove as much of a node as is proven of all sets."""
 
-    def __init__(self, some: SolverProblem, wanted: Wanted, nodes: list[JsonNode]) -> None:
-        self._some, self._wanted, self._nodes = some, wanted, nodes
+    def __init__(self, some: SolverProblem, wanted: Wanted, ranked: RankedSets, nodes: list[JsonNode]) -> None:
+        self._some, self._wanted, self._ranked, self._nodes = some, wanted, ranked, nodes
+        self._enough_seconds = min(ranked.bound_seconds, wanted.known_seconds) * _BELOW
 
-    def _split(self, kind: int, without: Callable[[], int | None], with_it: Callable[[], int | None]) -> int:
+    def grow(self, allowed: Bools, required: Bools, most_splits: int) -> int | None:
+        """Add the plans that use all required kinds, and others only that are allowed."""
+        sets, is_open = self._ranked.sets, allowed & ~required
+        proven_seconds, prices = sets.best_prices(allowed, required, self._wanted.way)
+        if self._enough_seconds <= proven_seconds < np.inf:
+            return self._leaf(prices)
+        if not sets.has_sets(allowed, required):
+            return self._unplanned(allowed)
+        only = sets.only_set(allowed, required)
+        relaxed = None if only is None else self._ranked.relaxed.get(only.tobytes())
+        if relaxed is not None:
+            missing = np.flatnonzero(relaxed.kinds.required & ~required)
+            if len(missing):
+                return self._halves(int(missing[0]), allowed, required, most_splits)
+            return self._boxes_of(relaxed)
+        if not np.any(is_open) or not most_splits:
+            return self._leaf(prices)
+        kind = max(np.flatnonzero(is_open).tolist(), key=self._merit(allowed, required))
+        return self._halves(kind, allowed, required, most_splits // 2)
+
+    def _halves(self, kind: int, allowed: Bools, required: Bools, most_splits: int) -> int:
+        (without, _), (_, with_it) = _halves_of(allowed, required, kind)
         number = len(self._nodes)
         node: JsonNode = {"kind": kind}
         self._nodes.append(node)
-        node["children"] = [without(), with_it()]
+        node["children"] = [self.grow(without, required, most_splits), self.grow(allowed, with_it, most_splits)]
         return number
 
-    def _leaf(self, node: JsonNode) -> int:
-        self._nodes.append(node)
+    def _merit(self, allowed: Bools, required: Bools) -> Callable[[int], tuple[int, float]]:
+        """Return what a split by a kind is worth: how many halves end there, and what prices prove of both."""
+
+        def merit(kind: int) -> tuple[int, float]:
+            halves = _halves_of(allowed, required, kind)
+            proven = [self._ranked.sets.best_prices(*half, self._wanted.way)[0] for half in halves]
+            enough = self._enough_seconds
+            return sum(one >= enough for one in proven), sum(min(one, enough) for one in proven)
+
+        return merit
+
+    def _leaf(self, prices: Prices) -> int:
+        self._nodes.append({"prices": _prices(prices, (), self._wanted.axes)})
         return len(self._nodes) - 1
 
-    def _boxes_of(self, priced: SolverProblem, max_boxes: int) -> int:
+    def _boxes_of(self, relaxed: RelaxedSet) -> int:
         start = len(self._nodes)
-        self._nodes.extend(_boxes(priced, replace(self._wanted, max_boxes=max_boxes), start))
+        wanted = replace(self._wanted, max_boxes=relaxed.boxes)
+        self._nodes.extend(_boxes(relaxed.kinds.priced, wanted, start))
         return start
 
-    def _unplanned(self, allowed: Bools, max_boxes: int = 1) -> int | None:
+    def _unplanned(self, allowed: Bools) -> int | None:
         """Add the plans of some kinds of which no listed cut fits for a table."""
         some = self._some
         if not np.all(allowed[some.family_kind[some.shape_family[some.pinned_shape]]]):
@@ -143,85 +176,14 @@ class _Kinds:
         rest = restrict(some, allowed[some.family_kind])
         if not _has_all_tables(rest, np.ones(rest.num_families, dtype=np.bool_)):
             return None
-        return _grow_boxes(rest, replace(self._wanted, max_boxes=max_boxes), self._nodes)
+        return _grow_boxes(rest, replace(self._wanted, max_boxes=1), self._nodes)
 
 
-class _Sets(_Kinds):
-    """Splits until prices of some set prove as much of a node as the least bound of all sets, or its set is decided."""
-
-    def __init__(self, some: SolverProblem, wanted: Wanted, ranked: RankedSets, nodes: list[JsonNode]) -> None:
-        super().__init__(some, wanted, nodes)
-        self._ranked = ranked
-        self._enough_seconds = min(float(np.min(ranked.sets.bound_seconds)), wanted.known_seconds) * _BELOW
-
-    def grow(self, allowed: Bools, required: Bools) -> int | None:
-        """Add the plans that use all required kinds, and others only that are allowed."""
-        kinds = self._ranked.sets.kinds
-        of_node = np.flatnonzero(np.all((kinds <= allowed) & (kinds >= required), axis=1))
-        proven_seconds, prices = self._ranked.sets.best_prices(allowed, required, self._wanted.way)
-        if self._enough_seconds <= proven_seconds < np.inf:
-            return self._leaf({"prices": _prices(prices, (), self._wanted.axes)})
-        if not len(of_node):
-            return self._unplanned(allowed)
-        if len(of_node) == 1 and (number := int(of_node[0])) in self._ranked.relaxed:
-            missing = np.flatnonzero(kinds[number] & ~required)
-            if len(missing):
-                return self._halves(int(missing[0]), allowed, required)
-            return self._boxes_of(self._ranked.relaxed[number].priced, self._ranked.boxes[number])
-        is_open = allowed & ~required
-        if not np.any(is_open):
-            return self._leaf({"prices": _prices(prices, (), self._wanted.axes)})
-        return self._halves(
-            max(np.flatnonzero(is_open).tolist(), key=self._merit(allowed, required)), allowed, required
-        )
-
-    def _halves(self, kind: int, allowed: Bools, required: Bools) -> int:
-        (without, _), (_, with_it) = halves_of(allowed, required, kind)
-        return self._split(kind, lambda: self.grow(without, required), lambda: self.grow(allowed, with_it))
-
-    def _merit(self, allowed: Bools, required: Bools) -> Callable[[int], tuple[int, float]]:
-        """Return what a split by a kind is worth: how many halves end there, and what prices prove of both."""
-
-        def merit(kind: int) -> tuple[int, float]:
-            halves = halves_of(allowed, required, kind)
-            proven = [self._ranked.sets.best_prices(*half, self._wanted.way)[0] for half in halves]
-            enough = self._enough_seconds
-            return sum(one >= enough for one in proven), sum(min(one, enough) for one in proven)
-
-        return merit
-
-
-class _Tree(_Kinds):
-    """Splits as the tree of many kinds does."""
-
-    def __init__(self, some: SolverProblem, usable: SolverProblem, wanted: Wanted, nodes: list[JsonNode]) -> None:
-        super().__init__(some, wanted, nodes)
-        most = int(np.clip(wanted.max_boxes // 2, 1, MOST_SETS))
-        self._tree = kind_tree(usable, max_sets=most, known_seconds=wanted.known_seconds, charges_others=False)
-        leaves = sum(node.children is None for node in self._tree)
-        self._boxes = max((wanted.max_boxes - len(self._tree)) // max(leaves, 1), 1)
-
-    def grow(self, number: int | None, allowed: Bools, required: Bools) -> int | None:
-        """Add a node of the tree, which has the plans that use all required kinds, and others only that are allowed."""
-        if number is None:
-            return self._unplanned(allowed, self._boxes)
-        one = self._tree[number].kinds
-        missing = np.flatnonzero(one.required & ~required)
-        if len(missing):  # a table has no other kind
-            kind = int(missing[0])
-            (without, _), (_, with_it) = halves_of(allowed, required, kind)
-            return self._split(
-                kind, lambda: self._unplanned(without, self._boxes), lambda: self.grow(number, allowed, with_it)
-            )
-        children = self._tree[number].children
-        if children is None:
-            return self._boxes_of(one.priced, self._boxes)
-        kind = self._tree[number].split
-        (without, _), (_, with_it) = halves_of(allowed, required, kind)
-        first, second = children
-        return self._split(
-            kind, lambda: self.grow(first, without, required), lambda: self.grow(second, allowed, with_it)
-        )
+def _halves_of(allowed: Bools, required: Bools, kind: int) -> tuple[tuple[Bools, Bools], tuple[Bools, Bools]]:
+    """Return the allowed and the required kinds of a set's plans without an open kind, and of those with it."""
+    without, with_it = allowed.copy(), required.copy()
+    without[kind], with_it[kind] = False, True
+    return (without, required), (allowed, with_it)
 
 
 def _boxes(mode: SolverProblem, wanted: Wanted, start: int) -> Iterator[JsonNode]:

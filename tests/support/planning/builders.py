@@ -217,15 +217,20 @@ def random_priced(
     )
 
 
-def with_kinds(priced: SolverProblem, seed: int, *, scale: float = 3.0) -> SolverProblem:
-    """A random instance whose plans pay starts: the first family of every table is of one kind, and so on."""
+def with_kinds(priced: SolverProblem, seed: int, *, scale: float = 3.0, num_modules: int = 1) -> SolverProblem:
+    """A random instance whose plans pay starts: the first family of every table of a module is of one kind, and so on.
+
+    Tables are in modules by turns.
+    """
     rng = np.random.default_rng(seed)
     number = priced.num_families // priced.num_tables
+    module = np.repeat(np.arange(priced.num_tables) % num_modules, number)
+    kinds = number * num_modules
     return replace(
         priced,
-        family_kind=np.tile(np.arange(number), priced.num_tables),
-        kind_start_seconds=scale * rng.uniform(0, 1, (number, priced.num_phases)),
-        charged_kinds=np.zeros(number, dtype=np.bool_),
+        family_kind=np.tile(np.arange(number), priced.num_tables) + number * module,
+        kind_start_seconds=scale * rng.uniform(0, 1, (kinds, priced.num_phases)),
+        charged_kinds=np.zeros(kinds, dtype=np.bool_),
     )
 
 

@@ -10,7 +10,6 @@ from planner.options.dominance import replaced_kinds
 from planner.orchestration.family_sets.branch_kinds import bound_of_kinds, branch_kinds
 from planner.orchestration.family_sets.kind_sets import (
     first_sets,
-    kind_tree,
     whole_set,
     without_one,
     without_replaced_kinds,
@@ -36,7 +35,7 @@ def small(seed: int, *, fill: float = 0.6, windows: bool = True) -> SolverProble
         fill=fill,
         slowdown=seed % 3 == 0,
     )
-    return drop_unusable(with_kinds(priced, seed, scale=(0.1, 3.0, 30.0)[seed % 3]))
+    return drop_unusable(with_kinds(priced, seed, scale=(0.1, 3.0, 30.0)[seed % 3], num_modules=1 + seed // 2 % 2))
 
 
 @functools.cache
@@ -185,14 +184,3 @@ def test_kinds_are_closed_one_by_one_the_longest_start_first() -> None:
     used = np.array([True, True, False, True])
     closed = [np.flatnonzero(used & ~one.allowed).tolist() for one in without_one(priced, used)]
     assert closed == [[1], [3], [0]]
-
-
-def test_the_tree_says_how_sets_were_split() -> None:
-    priced = small(5)
-    nodes = kind_tree(priced, max_sets=20, known_seconds=np.inf)
-    for node in nodes:
-        if node.children is None:
-            continue
-        without, with_it = node.children
-        assert without is None or not nodes[without].kinds.allowed[node.split]
-        assert with_it is None or nodes[with_it].kinds.required[node.split]

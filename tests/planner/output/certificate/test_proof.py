@@ -62,12 +62,18 @@ def test_no_plan_beats_what_is_certified(priced: SolverProblem, max_boxes: int) 
 
 
 @SETTINGS
-@given(instances(), st.integers(0, 2**31), st.sampled_from((1, 8, 60)), st.sampled_from((0.1, 3.0, 30.0)))
+@given(
+    instances(),
+    st.integers(0, 2**31),
+    st.sampled_from((1, 8, 60)),
+    st.sampled_from((0.1, 3.0, 30.0)),
+    st.sampled_from((1, 2)),
+)
 def test_no_plan_with_starts_beats_what_is_certified(
-    priced: SolverProblem, seed: int, max_boxes: int, scale: float
+    priced: SolverProblem, seed: int, max_boxes: int, scale: float, num_modules: int
 ) -> None:
     """The best plan over all sets of kinds, found by trying all plans."""
-    priced = with_kinds(priced, seed, scale=scale)
+    priced = with_kinds(priced, seed, scale=scale, num_modules=num_modules)
     best = best_assignment(priced)
     assume(best is not None)
     assert best is not None
@@ -102,6 +108,32 @@ def test_as_much_is_proven_as_a_solve_bounds(seed: int) -> None:
     bound = bound_of_kinds(drop_unusable(priced), max_boxes=60, known_seconds=known)
     proven = certified(priced, best, max_boxes=60)["claim"]["bound_seconds"]
     assert proven >= min(bound, known) * (1 - 1e-6)
+
+
+def test_kinds_of_many_modules_are_proven_without_splits_by_all_of_them() -> None:
+    """At the prices of one relaxation each module takes its cheapest kinds, whether tables in it share kinds or not."""
+    priced = drop_unusable(with_kinds(random_priced(3, num_tables=16, windows=False, fill=0.4), 3, num_modules=8))
+    plan = some_plan(priced)
+    assert plan is not None
+    known = objective_of(priced, plan)
+    bound = bound_of_kinds(priced, max_boxes=1, known_seconds=known)
+    certificate = certified(priced, plan, max_boxes=1)
+    assert certificate["claim"]["bound_seconds"] >= min(bound, known) * (1 - 1e-6)
+    assert sum("kind" in node for node in certificate["proof"]["nodes"]) < 200
+    assert bound > 1.01 * lower_bound(priced).seconds
+
+
+def test_kinds_of_a_group_that_is_too_large_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All subsets of 20 kinds would be too many to look at."""
+    priced = drop_unusable(with_kinds(random_priced(3, num_tables=16, windows=False, fill=0.4), 3, num_modules=8))
+    plan = some_plan(priced)
+    assert plan is not None
+    certificate = certified(priced, plan, max_boxes=1)
+    problem = check_certificate.Problem(certificate["problem"])
+    bound = problem.bound(certificate["proof"], objective_of(priced, plan))
+    monkeypatch.setattr(check_certificate, "MOST_JOINED", 3)
+    fewer = check_certificate.Problem(certificate["problem"]).bound(certificate["proof"], objective_of(priced, plan))
+    assert 0 < fewer < bound
 
 
 @pytest.mark.parametrize("forged", ["starts", "twice", "left-out", "kind"])

@@ -226,8 +226,11 @@ def test_laws_that_ship_are_those_of_the_public_rows() -> None:
         assert {k: v for k, v in made.items() if k not in numbers} == {
             k: v for k, v in shipped.items() if k not in numbers
         }
-        for place in numbers:  # the order of a sum, which is that of threads, changes the last digit
-            assert made[place] == pytest.approx(shipped[place], rel=1e-4), place
+        for place in numbers:
+            # The order of a sum, which differs between processors, changes the last digit. Fits without a part of
+            # the rows, which intervals come from, may then choose another form that fits as well.
+            close = 0.02 if "/interval/" in place else 1e-4
+            assert made[place] == pytest.approx(shipped[place], rel=close), place
 
 
 def test_laws_hold_at_sizes_that_their_fit_has_not_seen() -> None:

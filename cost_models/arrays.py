@@ -33,6 +33,13 @@ def freeze(value: "DataclassInstance") -> None:
         array.flags.writeable = False
 
 
+def sharing_arrays(value: _Arrays, other: _Arrays) -> _Arrays:
+    """Return the same dataclass with the arrays of another one where they are equal, so that these exist once."""
+    mine = dict(arrays_of(value))
+    equal = {name: array for name, array in arrays_of(other) if name in mine and np.array_equal(array, mine[name])}
+    return replace(value, **equal)
+
+
 def take_rows(value: _Arrays, rows: NDArray[np.integer] | Bools | slice) -> _Arrays:
     """Return the same dataclass with some rows of each array, or the same ones several times; other fields stay."""
     return replace(value, **{name: array[rows] for name, array in arrays_of(value)})

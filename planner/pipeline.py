@@ -38,7 +38,7 @@ from planner.orchestration.previous_plan import (
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
 from planner.orchestration.solve_compatible_sets import BYTES_MOVED, solve_compatible_sets
-from planner.pricing.price_options import prune
+from planner.pricing.price_options import price, prune
 from planner.pricing.serving import REQUEST_RATE, within_rate
 from planner.solver.machine import no_collection
 from planner.solver.partitioners.base import Partitioner, SolveLimits
@@ -173,11 +173,17 @@ def _solve(
     listed_seconds = time.monotonic() - listing_seconds
     if isinstance(listed, Infeasibility):
         return no_plan(listed)
-    families, priced = listed
+    families, *priced_once = listed
+    del listed
     previous_state = None
     if previous is not None:
         previous_state = locate_previous_plan(problem, families, previous, cost_model)
-        priced = with_move_price(priced, problem, families, previous_state)
+
+    def options() -> SolverProblem:
+        """Return the priced options for someone who lets them go: they take as much memory as all else of a search."""
+        priced = priced_once.pop() if priced_once else price(problem, families, cost_model)
+        return priced if previous_state is None else with_move_price(priced, problem, families, previous_state)
+
     context = SolveContext(
         problem=problem,
         families=families,
@@ -189,10 +195,10 @@ def _solve(
         listed_seconds=listed_seconds,
     )
     reporter = IncumbentReporter(context, on_result)
-    result = solve_compatible_sets(context, priced, partitioner, reporter)
+    result = solve_compatible_sets(context, options(), partitioner, reporter)
     if result.plan is None or not any(broken_limits(result.plan.evaluation)):
         return result
-    return _within_limits(context, priced, result, partitioner, reporter)
+    return _within_limits(context, options(), result, partitioner, reporter)
 
 
 def _within_limits(

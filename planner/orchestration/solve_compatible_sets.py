@@ -15,7 +15,9 @@ from planner.domain.plan.plan import PlanResult, Shortfall
 from planner.options.compatible_families import compatible_family_sets
 from planner.orchestration.explain_gap import late_gain, parts_of_gap
 from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
+from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet, first_plan, least_seconds
+from planner.orchestration.family_sets.kind_sets import without_replaced_kinds
 from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds, sets_of_kinds
 from planner.orchestration.finish_plan import SolveContext, finish, result_of
 from planner.orchestration.incumbents import IncumbentReporter, with_nearer_rows
@@ -26,6 +28,7 @@ from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.bounds.chain import lower_bound, quick_bound
 from planner.solver.evaluate import objective_of
 from planner.solver.listed_cuts import lists_all_cuts
+from planner.solver.machine import return_free_memory
 from planner.solver.memo import forget_derived
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import Incumbent, Partitioner, SearchOptions, SolveLimits
@@ -50,7 +53,7 @@ def solve_compatible_sets(
 ) -> PlanResult:
     """Find a first plan of every mode, bound them, and search those that may hold a better plan.
 
-    Where plans pay starts, modes are divided into sets of kinds.
+    Where plans pay starts, modes are divided into sets of kinds, and ``priced`` goes as soon as the caller gives it up.
     """
     found = compatible_family_sets(context.problem, context.families)
     if found.unsatisfiable_modules:
@@ -58,29 +61,28 @@ def solve_compatible_sets(
     pruned = prune(priced)
     modes = [(mask, pruned if np.all(mask) else prune(restrict(priced, mask))) for mask in found.masks]
     modes = [(mask, mode) for mask, mode in modes if len(np.unique(mode.family_table)) == mode.num_tables]
+    return_free_memory()
     reporter.until_seconds = math.inf
     if modes and reporter.is_streaming:  # for first plans; bounds that follow are no lower
         reporter.raise_bound(quick_bound(pruned))
+        if priced.num_kinds:  # bounds that follow are of other problems
+            forget_derived(pruned)
     family_sets = [first_plan(context, mode, reporter) for _, mode in modes]
     _charge_any_move(context, family_sets, reporter)
     search = _Search(context, partitioner, reporter)
     # Work on bounds is counted; a machine that is too busy for it leaves the rest of the time to searches.
     bounded = context.deadline.after(_BOUNDED_UNTIL)
     if priced.num_kinds and np.isfinite(least_seconds(family_sets)):
-        masks = [mask for mask, _ in modes]
-        boxes = functools.partial(_max_boxes, context)
-        sets = sets_of_kinds(context, priced, masks, family_sets, reporter, boxes, bounded)
-        bound = min((one.bound.seconds for one in sets.family_sets), default=0.0)
-        if not found.exhaustive:
-            bound = bound_of_kinds(
-                drop_unusable(priced),
-                max_boxes=boxes(pruned),
-                known_seconds=least_seconds(sets.tried),
-                deadline=bounded,
-            )
-        reporter.raise_bound(bound)
-        searched = search.best_of(sets)
-        return _conclude(context, priced, sets.family_sets, searched, reporter, exhaustive=found.exhaustive)
+        for problem in (pruned, *(mode for _, mode in modes), *(one.priced for one in family_sets)):
+            forget_derived(problem)  # sets of kinds are other problems, as large as these
+        return_free_memory()
+        usable = [drop_unusable(restrict(priced, mask)) for mask, _ in modes]
+        of_all = None if found.exhaustive else (drop_unusable(priced), _max_boxes(context, pruned))
+        del priced  # the largest of these problems: the others have all that sets of kinds need
+        return_free_memory()
+        of_modes = [without_replaced_kinds(usable.pop(0)) for _ in modes]
+        leaves, searched = search.of_kinds(of_modes, family_sets, of_all, bounded)
+        return _conclude(context, pruned, leaves, searched, reporter, exhaustive=found.exhaustive)
     known = least_seconds(family_sets)
     for family_set in family_sets:
         most = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
@@ -102,6 +104,27 @@ class _Search:
 
     def __init__(self, context: SolveContext, partitioner: Partitioner, reporter: IncumbentReporter) -> None:
         self._context, self._partitioner, self._reporter = context, partitioner, reporter
+
+    def of_kinds(
+        self,
+        of_modes: list[SolverProblem],
+        modes: list[FamilySet],
+        of_all: tuple[SolverProblem, int] | None,
+        bounded: Deadline,
+    ) -> tuple[list[FamilySet], list[FamilySet]]:
+        """Bound and search the sets of kinds of modes; return those that hold every plan, and all that have a plan.
+
+        ``of_all`` is the problem of plans that no mode holds, and the most boxes of its bound.
+        """
+        context, reporter = self._context, self._reporter
+        sets = sets_of_kinds(context, of_modes, modes, reporter, functools.partial(_max_boxes, context), bounded)
+        bound = min((one.bound.seconds for one in sets.family_sets), default=0.0)
+        if of_all is not None:
+            usable, most = of_all
+            known = least_seconds(sets.tried)
+            bound = bound_of_kinds(usable, max_boxes=most, known_seconds=known, deadline=bounded)
+        reporter.raise_bound(bound)
+        return sets.family_sets, self.best_of(sets)
 
     def best_of(self, sets: SetsOfKinds) -> list[FamilySet]:
         """Search sets of kinds, each for a while, and then the best of them; return all that have a plan."""
@@ -247,6 +270,7 @@ def _conclude(
     assert best.outcome.assignment is not None
     for one in (*family_sets, *searched):  # no search follows, so that tables derived for searches only take memory
         forget_derived(one.priced)
+    return_free_memory()
     assignment = with_nearer_rows(context, best.priced, best.outcome.assignment)
     finished = finish(context, best.priced, replace(best.outcome, assignment=assignment), bound)
     gain = late_gain(context, reporter, objective_of(best.priced, assignment))

@@ -1,5 +1,7 @@
 """Solves a request on the command line and writes the plan, as far as there is one."""
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
 
 import typer
@@ -29,7 +31,7 @@ def write_found(request: SolveRequest, output: str | None, form: PlanForm) -> Co
         There is no plan; why not was told.
     """
     compile_search()
-    best: list[PlanResult] = []
+    best: deque[PlanResult] = deque(maxlen=1)  # a plan of many ranks has millions of shards
     try:
         result = interruptible(lambda: planned(request, request.assumptions, best.append))
     except KeyboardInterrupt:
@@ -45,7 +47,7 @@ def write_found(request: SolveRequest, output: str | None, form: PlanForm) -> Co
     return document
 
 
-def _interrupted(found: list[PlanResult]) -> PlanResult:
+def _interrupted(found: Iterable[PlanResult]) -> PlanResult:
     """The best plan before an interrupt; goes on with the interrupt where there is none."""
     plans = [result for result in found if result.plan is not None]
     if not plans:

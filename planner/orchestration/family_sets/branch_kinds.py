@@ -4,12 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cost_models.arrays import sharing_arrays
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.kind_sets import KindSet, set_of_just, whole_set, without_replaced_kinds
 from planner.orchestration.family_sets.priced_sets import PricedSets, Promising
 from planner.solver.bounds.boxes import never
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.listed_cuts import lists_all_cuts
+from planner.solver.memo import forget_derived
 from planner.solver.problem import SolverProblem
 
 _BOXES_OF_A_SET = 4  # boxes that one relaxation of a set counts as
@@ -59,14 +61,19 @@ class RankedSets:
 
 
 def branch_kinds(
-    priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
+    priced: SolverProblem,
+    *,
+    max_boxes: int,
+    known_seconds: float,
+    deadline: Deadline | None = None,
+    pruned: SolverProblem | None = None,
 ) -> list[KindSet]:
     """Return sets that hold every plan of a problem in one of them, each with its bound.
 
     ``relaxed_seconds`` of each bound is that of all plans. Bounds are raised until the least one is final or no set may
-    hold a plan better than a known one.
+    hold a plan better than a known one. Of all plans, a set shares the arrays that it has in common with ``pruned``.
     """
-    ranked = rank_sets(priced, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
+    ranked = rank_sets(priced, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline, pruned=pruned)
     if ranked is None:
         return []
     rest, others = ranked.whole, ranked.others
@@ -94,7 +101,12 @@ def bound_of_kinds(
 
 
 def rank_sets(
-    priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
+    priced: SolverProblem,
+    *,
+    max_boxes: int,
+    known_seconds: float,
+    deadline: Deadline | None = None,
+    pruned: SolverProblem | None = None,
 ) -> RankedSets | None:
     """Relax the set with the least bound again and again, until its bound is final or no better than a known plan.
 
@@ -104,7 +116,10 @@ def rank_sets(
     whole = whole_set(priced)
     if whole is None:
         return None
+    if pruned is not None:
+        whole.priced = sharing_arrays(whole.priced, pruned)
     whole.bound = lower_bound(whole.priced, known_seconds=known_seconds)
+    forget_derived(whole.priced)  # prices of it say the rest
     sets = PricedSets(priced)
     sets.raise_by(whole.bound.prices)
     relaxed: dict[bytes, RelaxedSet] = {}
@@ -130,6 +145,8 @@ def rank_sets(
             boxes_left -= one.boxes
         found = lower_bound(one.kinds.priced, max_boxes=one.boxes, known_seconds=known_seconds, is_over=is_over)
         one.learn(found)
+        if boxes_left < _FEWEST_BOXES:  # it is not relaxed again
+            forget_derived(one.kinds.priced)
         if new is not None:
             sets.raise_by(found.prices)
             for some in relaxed.values():

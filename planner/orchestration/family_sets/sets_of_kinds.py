@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cost_models.arrays import Bools, Ints
+from cost_models.arrays import Ints
 from planner.options.enumerate import Families
 from planner.orchestration.family_sets.branch_kinds import branch_kinds
 from planner.orchestration.family_sets.deadline import Deadline
@@ -18,14 +18,13 @@ from planner.orchestration.family_sets.kind_sets import (
     most_first_sets,
     set_of_just,
     without_one,
-    without_replaced_kinds,
 )
 from planner.orchestration.finish_plan import SolveContext
 from planner.orchestration.incumbents import IncumbentReporter
-from planner.pricing.price_options import drop_unusable, restrict
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.bounds.crowding import exceed_memory
 from planner.solver.evaluate import used_kinds
+from planner.solver.machine import return_free_memory
 from planner.solver.memo import forget_derived
 from planner.solver.problem import Outcome, SolverProblem
 
@@ -95,8 +94,7 @@ class SetsOfKinds:
 
 def sets_of_kinds(
     context: SolveContext,
-    priced: SolverProblem,
-    masks: list[Bools],
+    of_modes: list[SolverProblem],
     modes: list[FamilySet],
     reporter: IncumbentReporter,
     max_boxes: Callable[[SolverProblem], int],
@@ -106,16 +104,15 @@ def sets_of_kinds(
 
     Parameters
     ----------
-    priced, masks, modes
-        The problem of all families; which of them each mode has, and its first plan.
+    of_modes, modes
+        The problem of each mode without the kinds that another one replaces, and its first plan.
     max_boxes
         Returns how many boxes bounds of a problem may look at.
     bounded
         Ends the work on bounds.
     """
-    if modes[0].priced.move is not None and priced.move is not None:  # what any move costs may be known only now
-        priced = replace(priced, move=replace(priced.move, any_seconds=modes[0].priced.move.any_seconds))
-    of_modes = [without_replaced_kinds(drop_unusable(restrict(priced, mask))) for mask in masks]
+    if (move := modes[0].priced.move) is not None:  # what any move costs may be known only now
+        of_modes = [_with_any_seconds(one, move.any_seconds) for one in of_modes]
     tried = list(modes)
     # Work is counted; a machine that is too busy for it leaves the rest of the time to searches.
     first = context.deadline.after(_FIRST_UNTIL)
@@ -124,16 +121,23 @@ def sets_of_kinds(
     best = min(tried, key=lambda one: one.seconds)
     close_seconds = best.seconds / (1 + context.limits.ending_gap)
     leaves = []
-    for usable in of_modes:
+    for usable, mode in zip(of_modes, modes, strict=True):
         boxes = max(max_boxes(usable) // len(of_modes), 1)
-        for one in branch_kinds(usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounded):
+        for one in branch_kinds(
+            usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounded, pruned=mode.priced
+        ):
             leaves.append(_leaf(context, one, usable, tried))
-    # Few of these problems are searched, and what bounds and first plans derived from each is as large as the problem.
+    # Few of these problems are searched, and what bounds derived from each is as large as the problem.
     of_leaves = [priced for leaf in leaves for priced in (leaf.family_set.priced, leaf.kinds.priced)]
-    for problem in (*of_modes, *(one.priced for one in tried), *of_leaves):
+    for problem in (*of_modes, *of_leaves):
         forget_derived(problem)
+    return_free_memory()
     is_first_cut = first.ended_work or any(one.outcome.limit == "time" for one in tried)
     return SetsOfKinds(tried=tried, leaves=leaves, is_first_cut=is_first_cut, bounded=bounded)
+
+
+def _with_any_seconds(priced: SolverProblem, any_seconds: float) -> SolverProblem:
+    return priced if priced.move is None else replace(priced, move=replace(priced.move, any_seconds=any_seconds))
 
 
 def _most_searched(priced: SolverProblem) -> int:
@@ -159,7 +163,7 @@ def _first_plans(
             return
         if exceed_memory(one.priced):  # a repair would spend all its work
             continue
-        found = first_plan(context, one.priced, reporter, deadline)
+        found = _first_plan(context, one.priced, reporter, deadline)
         yield found
         best = found if best is None or found.seconds < best.seconds else best
     improves = best is not None
@@ -172,11 +176,20 @@ def _first_plans(
             most -= 1
             if exceed_memory(one.priced):
                 continue
-            found = first_plan(context, one.priced, reporter, deadline)
+            found = _first_plan(context, one.priced, reporter, deadline)
             yield found
             if found.seconds < best.seconds:
                 best, improves = found, True
                 break
+
+
+def _first_plan(
+    context: SolveContext, priced: SolverProblem, reporter: IncumbentReporter, deadline: Deadline
+) -> FamilySet:
+    """Return a first plan without what it derived from its problem, which is as large as the problem."""
+    found = first_plan(context, priced, reporter, deadline)
+    forget_derived(found.priced)
+    return found
 
 
 def _leaf(context: SolveContext, kinds: KindSet, usable: SolverProblem, tried: list[FamilySet]) -> Leaf:

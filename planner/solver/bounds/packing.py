@@ -133,7 +133,7 @@ def _rows(model: Relaxation, found: Sequence[tuple[int, float, int, float]]) -> 
     pieces = model.of_pieces
     assert pieces is not None
     of_shapes = [
-        sizes(pieces.seconds[:, phase], np.array([room]), np.array([parts]), np.array([least]))[0]
+        sizes(pieces.seconds(phase), np.array([room]), np.array([parts]), np.array([least]))[0]
         for phase, room, parts, least in found
     ]
     taken = pieces.choices.in_all(np.stack(of_shapes, axis=1) * pieces.shape_ranks[:, None])

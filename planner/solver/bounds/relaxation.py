@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.arrays import Floats, Ints
+from cost_models.arrays import Bools, Floats, Ints
 from planner.solver.bounds.choices import Choices, choices_of
 from planner.solver.memo import memoized_on_problem
 from planner.solver.problem import Objective, Scope, SolverProblem
@@ -18,10 +18,17 @@ class Pieces:
     """What single pieces of the choices take on a rank; WORLD pieces, which lie on every rank, take nothing here."""
 
     choices: Choices
-    seconds: Floats  # (S, Q) of each shape, at least
+    shape_seconds: Floats  # (S, Q) on a rank of speed 1; for step_time those of the problem itself, which are large
+    least_slowdown: Floats  # (Q,) of a rank
+    is_world: Bools  # (S,)
     shape_ranks: Ints  # (S,) ranks that a piece lies on
     choice_ranks: Ints  # (C,) the same of choices
     num_ranks: int
+
+    def seconds(self, phase: int) -> Floats:
+        """Return what a piece of each shape takes of a phase at least, (S,)."""
+        least: Floats = self.shape_seconds[:, phase] * self.least_slowdown[phase] * ~self.is_world
+        return least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +97,11 @@ def _relaxation(priced: SolverProblem, average: Floats) -> Relaxation:
     least = np.min(priced.rank_slowdown, axis=0)  # a piece takes at least so many times its work
     total, big, world = total * ranks * average, big * least, world * least
     of_shape = priced.family_scope[priced.shape_family]
-    seconds = priced.shape_seconds * least * (of_shape != Scope.WORLD)[:, None]
-    weight = priced.phase_weight
+    is_shape_world, seconds, weight = of_shape == Scope.WORLD, priced.shape_seconds, priced.phase_weight
     if priced.objective is Objective.MAX_RANK_TIME:
+        seconds = seconds * least * ~is_shape_world[:, None]
         total, big, world, seconds = ((each @ weight)[:, None] for each in (total, big, world, seconds))
-        weight = np.ones(1)
+        weight, least = np.ones(1), np.ones(1)
     return Relaxation(
         choice_table=priced.family_table[family],
         num_tables=priced.num_tables,
@@ -109,7 +116,9 @@ def _relaxation(priced: SolverProblem, average: Floats) -> Relaxation:
         pieces=choices.pieces,
         of_pieces=Pieces(
             choices=choices,
-            seconds=seconds,
+            shape_seconds=seconds,
+            least_slowdown=least,
+            is_world=is_shape_world,
             shape_ranks=scope_ranks[of_shape],
             choice_ranks=scope_ranks[priced.family_scope[family]],
             num_ranks=priced.num_ranks,

@@ -16,9 +16,10 @@ from planner.orchestration import solve_compatible_sets as solve_module
 from planner.orchestration.family_sets import sets_of_kinds as sets_of_kinds_module
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet
+from planner.orchestration.family_sets.kind_sets import without_replaced_kinds
 from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds
 from planner.pipeline import plan
-from planner.pricing.price_options import price, restrict
+from planner.pricing.price_options import drop_unusable, price, restrict
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Assignment
@@ -171,9 +172,10 @@ def test_a_replan_is_never_worse_than_staying(seed: int, is_counted: bool) -> No
 
 def found_by(solve: BegunSolve, max_boxes: int, bounded: Deadline) -> SetsOfKinds:
     """Return the sets of kinds of a solve."""
-    masks = compatible_family_sets(solve.context.problem, solve.context.families).masks
+    (mask,) = compatible_family_sets(solve.context.problem, solve.context.families).masks
+    usable = without_replaced_kinds(drop_unusable(restrict(solve.priced, mask)))
     return sets_of_kinds_module.sets_of_kinds(
-        solve.context, solve.priced, masks, [solve.first], solve.reporter, lambda _: max_boxes, bounded
+        solve.context, [usable], [solve.first], solve.reporter, lambda _: max_boxes, bounded
     )
 
 

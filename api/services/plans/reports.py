@@ -119,12 +119,8 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
     UnsupportedRequest
         The cost model prices whole ranks, or this version does not list a cut that the plan has.
     """
-    false = tuple(plan.false_digest())
-    issues = false or summarised(
-        verify(request.problem, plan.placement), request.problem, plan, spec_digest=request.spec_digest
-    )
-    if issues:
-        raise InvalidProblem(tuple(plan.placed(issue).below(plan_base) for issue in issues[:_MAX_VIOLATIONS]))
+    if false := tuple(plan.false_digest()):
+        raise InvalidProblem(tuple(plan.placed(issue).below(plan_base) for issue in false))
     try:
         return certify(
             request.problem,
@@ -134,6 +130,9 @@ def certificate_of(request: SolveRequest, plan: GivenPlan, *, spec_base: str = "
             objective=plan.stated_objective,
             work_seconds=min(WORK_SHARE * request.limits.time_limit_seconds, MOST_WORK_SECONDS),
         )
+    except InvalidProblem as error:
+        issues = summarised(error.issues, request.problem, plan, spec_digest=request.spec_digest)[:_MAX_VIOLATIONS]
+        raise InvalidProblem(tuple(plan.placed(issue).below(plan_base) for issue in issues)) from None
     except CostModelError as error:
         raise UnsupportedRequest(cost_model_issue(error, spec_base)) from error
     except UnsupportedRequest as error:

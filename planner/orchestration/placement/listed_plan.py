@@ -70,11 +70,18 @@ def _find(
     problem: Problem, families: Families, placed: list[TablePlacement]
 ) -> tuple[list[tuple[int, Pieces]], list[int]]:
     """Return family and pieces of every table, and the tables that are nothing that is listed for them."""
-    index_of = {(one.table, *family_key(problem, one)): index for index, one in enumerate(families.families)}
+    keys = [
+        (table, *placed_key(one, unknown_type=problem.tables[table].data_type.name)) for table, one in enumerate(placed)
+    ]
+    wanted = set(keys)
+    index_of = {
+        key: index
+        for index, one in enumerate(families.families)
+        if (key := (one.table, *family_key(problem, one))) in wanted
+    }
     found: list[tuple[int, Pieces]] = []
     missing: list[int] = []
-    for table, one in enumerate(placed):
-        key = (table, *placed_key(one, unknown_type=problem.tables[table].data_type.name))
+    for (table, one), key in zip(enumerate(placed), keys, strict=True):
         family = index_of.get(key)
         pieces = None if family is None else pieces_of(problem, families.families[family], one)
         if family is None or pieces is None:

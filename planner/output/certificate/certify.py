@@ -63,6 +63,8 @@ def certify(
     UnsupportedRequest
         If the cost model prices ranks as a whole, or a table is cut in a way that is not listed for it.
     """
+    if issues := verify(problem, placement):
+        raise InvalidProblem(issues)
     if isinstance(cost_model, AssignmentModel):
         raise UnsupportedRequest(
             Issue(
@@ -75,8 +77,6 @@ def certify(
                 hint='choose an additive cost model, such as "roofline", to certify the plan under its prices',
             )
         )
-    if issues := verify(problem, placement):
-        raise InvalidProblem(issues)
     plan = find_plan(problem, placement, cost_model)
     rules, priced = tuple(module_rules(plan.problem, plan.families).values()), plan.priced
     seconds = step_seconds_of(priced, plan.assignment)
@@ -86,19 +86,26 @@ def certify(
         max_boxes=affordable_boxes(work_seconds, prune(priced).num_options, priced.num_ranks),
         known_seconds=seconds,
     )
+    stated, checked = statement(priced, rules, _names(plan), latency_without_shards(plan.problem, seconds))
     body = {
         "schema_version": SCHEMA_VERSION,
         **head,
         "cost_model": f"{cost_model.name}@{cost_model.version}",
-        "problem": statement(priced, rules, _names(plan), latency_without_shards(plan.problem, seconds)),
+        "problem": stated,
         "plan": choices_of(priced, plan.assignment),
     }
-    return sealed(body, proofs_of(priced, wanted), {key: (objective or {}).get(key) for key in _OBJECTIVE_KEYS})
+    return sealed(
+        body, checked, proofs_of(priced, wanted), {key: (objective or {}).get(key) for key in _OBJECTIVE_KEYS}
+    )
 
 
-def sealed(body: Document, proofs: Iterable[Document], plan_objective: Mapping[str, object]) -> Document:
-    """Return a certificate that claims what the checker works out of the best of the proofs, with its digest."""
-    checked = Checked(body["problem"])
+def sealed(
+    body: Document, checked: Checked, proofs: Iterable[Document], plan_objective: Mapping[str, object]
+) -> Document:
+    """Return a certificate that claims what the checker works out of the best of the proofs, with its digest.
+
+    ``checked`` is the problem of ``body`` as the checker has read it.
+    """
     seconds = checked.objective_of(body["plan"])
     # A bound changes the problem that it is worked out of.
     found = [(copy.copy(checked).bound(proof, seconds), proof) for proof in proofs]
@@ -121,7 +128,7 @@ def _names(plan: ListedPlan) -> Names:
         phases=Phase.labels(),
         tiers=Tier.labels(),
         tables=[{"name": table.name, "rows": table.num_embeddings} for table in problem.tables],
-        families=[
+        families=(
             {
                 "sharding_type": one.scheme.label,
                 "compute_kernel": one.kernel.label,
@@ -133,5 +140,5 @@ def _names(plan: ListedPlan) -> Names:
                 "tier": one.storage.tier(device).label,
             }
             for one in (plan.families.families[source] for source in plan.priced.family_source.tolist())
-        ],
+        ),
     )

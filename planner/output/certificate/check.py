@@ -55,28 +55,16 @@ def whole(value: Any, least: int = 0) -> int:
 
 
 class Family(NamedTuple):
-    """One way to shard a table, and what a piece of each width costs on every rank that it lies on."""
+    """One way to shard a table."""
 
     table: int
     kind: int  # of those that a plan pays the starts of once; 0 where nothing is started
     scope: str
-    sides: frozenset[tuple[int, int]]  # of rules
     fewest: int  # pieces
     most: int
     same_host: bool  # whether all pieces must lie on one host
-    widths: list[int]  # that fit somewhere, narrowest first
-    seconds: Floats  # (widths, phases)
-    bytes: Floats  # (widths, tiers)
-    last_bytes: Floats  # (widths, tiers) on the last rank of a site, whose block of rows may be shorter
-
-    def replaces(self, other: "Family") -> bool:
-        """Whether a plan with the other family is as legal and no worse with this one, piece by piece."""
-        freer = self.fewest <= other.fewest and self.most >= other.most and (other.same_host or not self.same_host)
-        same = (self.table, *self[2:4]) == (other.table, *other[2:4]) and set(other.widths) <= set(self.widths)
-        if not (same and freer):
-            return False
-        mine = [self.widths.index(width) for width in other.widths]
-        return all(bool(np.all(ours[mine] <= theirs)) for ours, theirs in zip(self[8:], other[8:], strict=True))
+    begin: int  # its first option
+    widths: list[int]  # that fit somewhere, narrowest first: one option each
 
 
 class Problem:
@@ -99,15 +87,38 @@ class Problem:
         self.rules = [[[whole(family) for family in side] for side in rule] for rule in stated["rules"]]
         self.starts = numbers(stated["starts"] or np.zeros((1, phases)), max(len(stated["starts"]), 1), phases)
         self.families = self._families()
-        self.dominators = [item["dominated_by"] for item in stated["families"]]
-        for family, by in zip(self.families, self.dominators, strict=True):
-            replaced = by is None or (self.dominators[whole(by)] is None and self.families[by].replaces(family))
-            need(replaced, f"family {by} does not replace another one of table {family.table}, as is stated")
+        self.check_dominators()
+
+    def check_dominators(self) -> None:
+        """Read which families are replaced by others, after checking that these replace them."""
+        self.dominators = [item["dominated_by"] for item in self.stated["families"]]
+        is_replaced = np.array([by is not None for by in self.dominators])
+        better = np.array([whole(by) for by in self.dominators if by is not None], dtype=np.int64)
+        worse = np.flatnonzero(is_replaced)
+        need(np.all(better < len(is_replaced)), "a family is replaced by one that does not exist")
+        for pair in np.flatnonzero(is_replaced[better] | ~self.replaces(better, worse))[:1]:
+            table = self.families[worse[pair]].table
+            need(False, f"family {better[pair]} does not replace another one of table {table}, as is stated")
         for kind, start in enumerate(self.starts):  # what replaces families of a kind starts nothing else
             pairs = [pair for pair in zip(self.families, self.dominators, strict=True) if pair[0].kind == kind]
             by = {kind if one is None else self.families[one].kind for family, one in pairs if family.widths}
             least = len(by) <= 1 and all(bool(np.all(self.starts[other] <= start)) for other in by)
             need(least, f"families of kind {kind} are replaced by others that start more")
+
+    def replaces(self, better: Any, worse: Any) -> Any:
+        """Whether plans are as legal and no worse with the better family of each pair, piece by piece."""
+        alike, freer = (each[better] - each[worse] for each in (self.alike, self.freedom))
+        found = np.all(alike == 0, axis=1) & np.all(freer >= 0, axis=1)
+        count = np.diff(self.end)[worse[found]]  # of options of the worse families, which are looked at one by one
+        mine = np.arange(count.sum()) + np.repeat(self.end[worse[found]] - np.cumsum(count) + count, count)
+        wanted = np.repeat(better[found] - worse[found], count) * (len(self.width) + 1) + self.keys[mine]
+        theirs = np.searchsorted(self.keys, wanted)
+        theirs[theirs == len(self.keys)] = 0
+        fine = self.keys[theirs] == wanted
+        for costs in (self.seconds, self.full, self.last):
+            fine &= np.all(costs[theirs] <= costs[mine], axis=1)
+        found[np.repeat(np.flatnonzero(found), count)[~fine]] = False
+        return found
 
     def _families(self) -> list[Family]:
         """Return all families with the widths that fit somewhere: options, of which those of a family are in a row."""
@@ -125,11 +136,11 @@ class Problem:
         full = read([block["bytes"] for block in blocks], tiers)
         last = read([block["bytes" if block["last_bytes"] is None else "last_bytes"] for block in blocks], tiers)
         rooms: dict[tuple[str, bytes], Floats] = {}  # of the roomiest site, its smallest rank
-        room = np.zeros((len(items), tiers))
+        room, ranks_of = np.zeros((len(items), tiers)), [allowed.tobytes() for allowed in self.allowed]
         for number, item in enumerate(items):
-            allowed, sites = self.allowed[whole(item["table"])], self.sites[item["scope"]]
-            key = item["scope"], allowed.tobytes()
+            key = item["scope"], ranks_of[whole(item["table"])]
             if key not in rooms:
+                allowed, sites = self.allowed[item["table"]], self.sites[item["scope"]]
                 rooms[key] = self.capacity[sites[allowed[sites].all(axis=1)]].min(axis=1).max(axis=0, initial=-1.0)
             room[number] = rooms[key]
         block_of = np.array([whole(item["prices"]) for item in items], dtype=np.int64)
@@ -140,18 +151,25 @@ class Problem:
         fits = np.all(np.minimum(full, last)[row] <= room[of], axis=1)
         row, self.end = row[fits], np.append(0, np.cumsum(np.bincount(of[fits], minlength=len(items))))
         self.width = np.array([*chain.from_iterable(widths)], dtype=np.int64)[row]
-        options = self.width.tolist(), *(each[row] for each in (seconds, full, last))
+        self.seconds, self.full, self.last = (each[row] for each in (seconds, full, last))  # of options on a rank
         sides: list[set[tuple[int, int]]] = [set() for _ in items]
         for place, side in [((r, s), rule[s]) for r, rule in enumerate(self.rules) for s in (0, 1)]:
             for number in side:
                 sides[number].add(place)
-        ends, found = self.end.tolist(), []
+        ends, all_widths, found = self.end.tolist(), self.width.tolist(), []
         for number, item in enumerate(items):
             (low, high), table, kind = item["pieces"], item["table"], whole(item.get("kind", 0))
             need(kind < len(self.starts), f"family {number} is of a kind that does not exist")
             pieces = whole(low, 1), min(whole(high, 1), self.columns[table]), bool(item["same_host"])
-            mine = (each[ends[number] : ends[number + 1]] for each in options)
-            found.append(Family(table, kind, item["scope"], frozenset(sides[number]), *pieces, *mine))
+            begin, of_widths = ends[number], all_widths[ends[number] : ends[number + 1]]
+            found.append(Family(table, kind, item["scope"], *pieces, begin, of_widths))
+        numbered: dict[Any, int] = {}
+        every = [numbered.setdefault((f.scope, *sorted(s)), len(numbered)) for f, s in zip(found, sides, strict=True)]
+        # Of families: table, and scope with sides of rules; pieces and hosts, so that more is freer.
+        self.alike = np.array([[f.table for f in found], every], dtype=np.int64).T
+        self.freedom = np.array([[-f.fewest, f.most, not f.same_host] for f in found], dtype=np.int64)
+        # Options in order: by family, and there by width.
+        self.keys = of[fits] * (len(row) + 1) + np.unique(self.width, return_inverse=True)[1].reshape(-1)
         return found
 
     def objective_of(self, plan: list[Document]) -> float:
@@ -166,11 +184,11 @@ class Problem:
             for width, site in pieces:
                 need(width in family.widths, f"table {table}: a piece of {width} columns is no option, or fits nowhere")
                 need(whole(site) < len(self.sites[family.scope]), f"table {table} is on a site that does not exist")
-                row, ranks = family.widths.index(width), self.sites[family.scope][site]
+                row, ranks = family.begin + family.widths.index(width), self.sites[family.scope][site]
                 touched[table, ranks] = True
-                seconds[ranks] += family.seconds[row]
-                sizes[ranks] += family.bytes[row]
-                sizes[ranks[-1]] -= family.bytes[row] - family.last_bytes[row]
+                seconds[ranks] += self.seconds[row]
+                sizes[ranks] += self.full[row]
+                sizes[ranks[-1]] -= self.full[row] - self.last[row]
             hosts = touched[table][self.sites["host"]].any(axis=1)
             need(not family.same_host or np.sum(hosts) == 1, f"table {table} must keep its pieces on one host")
         need(not np.any(touched & ~self.allowed), "a table is on a rank that it may not use")
@@ -220,17 +238,16 @@ class Problem:
     def _list_choices(self) -> None:
         """List the choices, a family and a number of pieces each, and what options cost on one rank and on all."""
         sizes = np.diff(self.end)
-        of_rank, full, last = (np.concatenate([family[at] for family in self.families]) for at in (8, 9, 10))
         self.ranks = np.repeat([self.sites[family.scope].shape[1] for family in self.families], sizes)
         self.is_world = np.repeat([family.scope == "world" for family in self.families], sizes)
         self.table_of = np.repeat([family.table for family in self.families], sizes)
-        self.total = full * (self.ranks[:, None] - 1) + last  # (options, tiers) bytes of the cluster
-        self.one = of_rank * self.slowdown.min(axis=0) @ self.mix  # (options, phases) on the fastest rank
-        self.spread = of_rank * (self.ranks[:, None] * self.average) @ self.mix  # on all ranks of a site
+        self.total = self.full * (self.ranks[:, None] - 1) + self.last  # (options, tiers) bytes of the cluster
+        self.one = self.seconds * self.slowdown.min(axis=0) @ self.mix  # (options, phases) on the fastest rank
+        self.spread = self.seconds * (self.ranks[:, None] * self.average) @ self.mix  # on all ranks of a site
         choices: list[tuple[int, ...]] = []
         taken = [np.zeros((0, self.capacity.shape[1]))]
-        for number, (family, begin) in enumerate(zip(self.families, self.end.tolist(), strict=False)):
-            columns, widths = self.columns[family.table], family.widths
+        for number, family in enumerate(self.families):
+            columns, begin, widths = self.columns[family.table], family.begin, family.widths
             counts = range(family.fewest, family.most + 1 if widths and self.dominators[number] is None else 0)
             if fitting := [count for count in counts if count * widths[0] <= columns <= count * widths[-1]]:
                 # The largest piece has the mean width at least.

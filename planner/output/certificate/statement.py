@@ -1,20 +1,22 @@
 """What a certificate states: ranks, tables, every option with its price, rules, and the plan as choices among them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cost_models.arrays import Floats, Ints
+from cost_models.arrays import Bools, Floats, Ints
 from planner.options.dominance import dominated_within_kinds, replaced_kinds
 from planner.options.module_rules import ModuleRule
 from planner.output.certificate.check import Problem as Checked
 from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.problem import Assignment, Objective, Scope, SolverProblem
+from planner.solver.segments import side_by_side
 
 Document = dict[str, Any]
 
+_TABLES = 1000  # whose families are compared at once
 _DIGITS = ".12g"  # of seconds and prices: a relative error of 5e-13, far below what costs are known to
 
 
@@ -57,16 +59,18 @@ class Names:
     phases: Sequence[str]  # of all phases of the solver problem
     tiers: Sequence[str]
     tables: Sequence[Mapping[str, object]]  # name and rows
-    families: Sequence[Mapping[str, object]]  # scheme, kernel, share, rows and tiers of shards
+    families: Iterable[Mapping[str, object]]  # scheme, kernel, share, rows and tiers of shards
 
 
-def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, rest_seconds: float) -> Document:
-    """Return a problem as a certificate states it; nothing is left out that a plan could use."""
+def statement(
+    priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, rest_seconds: float
+) -> tuple[Document, Checked]:
+    """Return a problem as a certificate states it, with all that a plan could use, and as the checker reads it."""
     axes = Axes.of(priced)
     block_of_family, prices = _blocks(priced, axes)
     families = [
         {
-            **names.families[family],
+            **of_family,
             "table": int(priced.family_table[family]),
             "scope": Scope(int(priced.family_scope[family])).name.lower(),
             "same_host": bool(priced.family_same_host[family]),
@@ -75,7 +79,7 @@ def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, 
             "dominated_by": None,
             **({"kind": int(priced.family_kind[family])} if priced.num_kinds else {}),
         }
-        for family in range(priced.num_families)
+        for family, of_family in enumerate(names.families)
     ]
     slowdown = priced.rank_slowdown[:, axes.phases]
     everywhere = np.all(priced.table_rank_allowed, axis=1).tolist()
@@ -106,8 +110,7 @@ def statement(priced: SolverProblem, rules: Sequence[ModuleRule], names: Names, 
         "apart": [group.tolist() for group in priced.apart],
         "pinned": _pinned(priced),
     }
-    _name_dominators(document, priced)
-    return document
+    return document, _name_dominators(document, priced)
 
 
 def choices_of(priced: SolverProblem, assignment: Assignment) -> list[Document]:
@@ -165,31 +168,43 @@ def _pinned(priced: SolverProblem) -> list[list[object]]:
     return [[int(one), pieces[table == one].tolist()] for one in np.unique(table)]
 
 
-def _name_dominators(document: Document, priced: SolverProblem) -> None:
-    """Say of families that no plan needs which other one replaces them, by the checker's own rule.
+def _name_dominators(document: Document, priced: SolverProblem) -> Checked:
+    """Say of families that no plan needs which other one replaces them, by the checker's own rule; return what it made.
 
     Without it, a bound would have to distinguish families that differ in nothing. Where plans pay starts, a family is
     replaced by one of its own kind, or all families of a kind are replaced by those of another one.
     """
-    checked = Checked(document).families
+    checked = Checked(document)
     is_left = np.isin(np.arange(priced.num_families), undominated(priced).family_source)
     kind, target = priced.family_kind, np.zeros(priced.num_families, dtype=np.int64)
     if priced.num_kinds:
         by = replaced_kinds(drop_unusable(priced))
         target = np.where(by >= 0, by, np.arange(len(by)))[kind]
-    first, last = (ends.tolist() for ends in priced.families_of_table)
-    for low, high in zip(first, last, strict=True):
-        better = [family for family in range(low, high) if is_left[family]]
-        for family in range(low, high):
-            if not is_left[family]:
-                found = (
-                    one
-                    for one in better
-                    if (not priced.num_kinds or kind[one] == target[family]) and checked[one].replaces(checked[family])
-                )
-                document["families"][family]["dominated_by"] = next(found, None)
+    by_table = priced.families_of_table
+    for start in range(0, priced.num_tables, _TABLES):
+        better, worse = _pairs(is_left, *(ends[start : start + _TABLES] for ends in by_table))
+        if priced.num_kinds:
+            may = kind[better] == target[worse]
+            better, worse = better[may], worse[may]
+        replaced = checked.replaces(better, worse)
+        first = np.unique(worse[replaced], return_index=True)  # of the families that replace one
+        for family, one in zip(first[0].tolist(), better[replaced][first[1]].tolist(), strict=True):
+            document["families"][family]["dominated_by"] = one
     if priced.num_kinds:
-        _keep_whole_kinds(document, kind, target, [bool(family.widths) for family in checked])
+        _keep_whole_kinds(document, kind, target, (np.diff(checked.end) > 0).tolist())
+    checked.check_dominators()
+    return checked
+
+
+def _pairs(is_left: Bools, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Return the pairs of a family that is left, and one of the same table that is not; of each, in order."""
+    table = np.repeat(np.arange(len(first)), last - first)
+    family = np.arange(first[0], last[-1])
+    better, worse = family[is_left[family]], family[~is_left[family]]
+    of_better, of_worse = table[is_left[family]], table[~is_left[family]]
+    begin = np.searchsorted(of_better, of_worse)
+    pair, place = side_by_side(begin, np.searchsorted(of_better, of_worse, side="right") - begin)
+    return better[place], worse[pair]
 
 
 def _keep_whole_kinds(document: Document, kind: Ints, target: Ints, fits: Sequence[bool]) -> None:

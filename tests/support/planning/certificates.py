@@ -48,12 +48,13 @@ def certified(
         max_boxes=max_boxes,
         known_seconds=step_seconds_of(priced, assignment),
     )
+    stated, checked = statement(priced, rules, names, 0.0)
     body = {
         "plan_digest": None,
-        "problem": statement(priced, rules, names, 0.0),
+        "problem": stated,
         "plan": choices_of(priced, assignment),
     }
-    return sealed(body, proofs_of(priced, wanted), {})
+    return sealed(body, checked, proofs_of(priced, wanted), {})
 
 
 def some_plan(priced: SolverProblem) -> Assignment | None:

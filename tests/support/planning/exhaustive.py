@@ -1,15 +1,18 @@
 """All plans of small priced instances, and the best of them: no code is shared with searches or bounds."""
 
 import itertools
-import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.solver.evaluate import objective_of, rank_loads, touched_ranks, used_kinds
+from planner.solver.evaluate import busy_seconds, objective_of, rank_loads, touched_ranks, used_kinds
 from planner.solver.movement import moved_bytes
 from planner.solver.problem import Assignment, Objective, SolverProblem
+
+_ROUNDING = 1e-12
+_AT_ONCE = 10_000  # plans
 
 Pieces = tuple[tuple[int, int], ...]  # (shape, site) of one table, widest piece first
 
@@ -58,6 +61,11 @@ def all_assignments(priced: SolverProblem, *, listed: bool = False) -> Iterator[
         yield _assignment(chosen)
 
 
+def num_placements(priced: SolverProblem, most: int) -> list[int]:
+    """How many placements each table has, legal or not; more than ``most`` are not counted to the end."""
+    return [sum(1 for _ in itertools.islice(placements(priced, table), most + 1)) for table in range(priced.num_tables)]
+
+
 def brute_force(priced: SolverProblem, *, listed: bool = False) -> float | None:
     """The best objective over all legal assignments, or None where there is none."""
     best = best_assignment(priced, listed=listed)
@@ -65,40 +73,54 @@ def brute_force(priced: SolverProblem, *, listed: bool = False) -> float | None:
 
 
 def best_assignment(priced: SolverProblem, *, listed: bool = False) -> Assignment | None:
-    """A legal assignment with the best objective: those of all tables added up, array by array."""
+    """A legal assignment with the best objective."""
+    return next((assignment for _, assignment in assignments_in_order(priced, listed=listed)), None)
+
+
+def assignments_in_order(priced: SolverProblem, *, listed: bool = False) -> Iterator[tuple[float, Assignment]]:
+    """All legal assignments and their objectives, best first: those of all tables added up, array by array.
+
+    Where a cell may lie in several ways at one price, only the way that moves least is there.
+    """
     alone = [_OneTable(priced, table, listed=listed) for table in range(priced.num_tables)]
     if not all(one.pieces for one in alone):
-        return None
-    first, *others = alone
-    counts = [len(one.pieces) for one in others]
-    rest = np.indices(counts).reshape(len(others), math.prod(counts))
-    best, best_seconds = None, np.inf
-    for index in range(len(first.pieces)):
-        chosen = np.concatenate([np.full((1, rest.shape[1]), index), rest])
-        held = sum(one.bytes[c] for one, c in zip(alone, chosen, strict=True))
-        fits = np.all(held <= priced.capacity_bytes, axis=(1, 2))
-        moved = sum(one.moved[c] for one, c in zip(alone, chosen, strict=True))
-        if priced.move is not None:
-            fits &= moved <= priced.move.max_bytes
-        for group in priced.same_rank:
-            fits &= np.count_nonzero(sum(alone[t].ranks[chosen[t]] for t in group), axis=1) == 1
-        for group in priced.apart:
-            fits &= np.all(sum(alone[t].ranks[chosen[t]] for t in group) <= 1, axis=1)
-        chosen, moved = chosen[:, fits], moved[fits]
-        if not chosen.shape[1]:
-            continue
-        loads = sum(one.seconds[c] for one, c in zip(alone, chosen, strict=True))
+        return
+    combinations = np.indices([len(one.pieces) for one in alone]).reshape(len(alone), -1)
+    num_parts = -(-combinations.shape[1] // _AT_ONCE)
+    parts = [_legal_of(priced, alone, part) for part in np.array_split(combinations, num_parts, axis=1)]
+    values = np.concatenate([values for values, _ in parts])
+    chosen = np.concatenate([legal for _, legal in parts], axis=1)
+    for at in np.argsort(values, kind="stable").tolist():
+        picked = zip(alone, chosen[:, at], strict=True)
+        yield float(values[at]), _assignment(tuple(one.pieces[c] for one, c in picked))
+
+
+def _legal_of(priced: SolverProblem, alone: list["_OneTable"], chosen: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Objectives of the legal ones of some combinations, (plans,), and these combinations, (T, plans)."""
+    held = sum(one.bytes[c] for one, c in zip(alone, chosen, strict=True))
+    fits = np.all(held <= priced.capacity_bytes, axis=(1, 2))
+    moved = sum(one.moved[c] for one, c in zip(alone, chosen, strict=True))
+    if priced.move is not None:
+        fits &= moved <= priced.move.max_bytes
+    for group in priced.same_rank:
+        fits &= np.count_nonzero(sum(alone[t].ranks[chosen[t]] for t in group), axis=1) == 1
+    for group in priced.apart:
+        fits &= np.all(sum(alone[t].ranks[chosen[t]] for t in group) <= 1, axis=1)
+    chosen, moved = chosen[:, fits], moved[fits]
+    loads = np.asarray(sum(one.seconds[c] for one, c in zip(alone, chosen, strict=True)))
+    if priced.num_kinds:
         used = np.any([one.kinds[c] for one, c in zip(alone, chosen, strict=True)], axis=0)
-        if priced.num_kinds:
-            loads = loads + (used @ priced.kind_start_seconds)[:, None, :]
-        values = _objectives(priced, np.asarray(loads))
-        if priced.move is not None:
-            values = values + moved * priced.move.seconds_per_byte + np.where(moved > 0, priced.move.any_seconds, 0.0)
-        if values.min() < best_seconds:
-            best_seconds = float(values.min())
-            picked = chosen[:, int(np.argmin(values))]
-            best = _assignment(tuple(one.pieces[c] for one, c in zip(alone, picked, strict=True)))
-    return best
+        loads = loads + (used @ priced.kind_start_seconds)[:, None, :]
+    values = _objectives(priced, loads)
+    if priced.move is not None:
+        values = values + moved * priced.move.seconds_per_byte + np.where(moved > 0, priced.move.any_seconds, 0.0)
+    if priced.own_step is not None:
+        slowest = np.maximum(np.max(loads, axis=1) - priced.own_step.phase_window_seconds, 0.0)
+        steps = slowest @ priced.own_step.phase_weight + priced.own_step.rest_seconds
+        busy = np.max(sum(one.busy[c] for one, c in zip(alone, chosen, strict=True)), axis=(1, 2), initial=0.0)
+        keeps = busy <= steps * (1 + _ROUNDING)
+        chosen, values = chosen[:, keeps], values[keeps]
+    return values, chosen
 
 
 class _OneTable:
@@ -108,7 +130,7 @@ class _OneTable:
         pinned = np.flatnonzero(priced.shape_table[priced.pinned_shape] == table)
         fixed = [(int(priced.pinned_shape[k]), int(priced.pinned_site[k])) for k in pinned]
         self.pieces: list[Pieces] = []
-        seconds, sizes, ranks, moved, kinds = [], [], [], [], []
+        seconds, sizes, ranks, moved, kinds, busy = [], [], [], [], [], []
         for pieces in [tuple(fixed)] if fixed else placements(priced, table, listed=listed):
             # Which columns a piece has is free, so that those are taken that move least.
             orders = itertools.permutations(pieces) if priced.move is not None and not fixed else (pieces,)
@@ -125,8 +147,9 @@ class _OneTable:
             sizes.append(loads.bytes)
             moved.append(moved_bytes(priced, alone))
             kinds.append(used_kinds(priced, alone))
+            busy.append(busy_seconds(priced, alone))
             ranks.append(touched.astype(np.int64))
-        self.moved, self.kinds = np.array(moved), np.array(kinds)
+        self.moved, self.kinds, self.busy = np.array(moved), np.array(kinds), np.array(busy)
         self.seconds, self.bytes, self.ranks = np.array(seconds), np.array(sizes), np.array(ranks)
 
 

@@ -1,0 +1,89 @@
+"""Specs of every feature, with so few tables and ranks that all plans can be looked at.
+
+Each is drawn from its number alone: a random spec (:mod:`tests.support.planning.random_specs`) of which one to three
+tables are left, those first of which the spec says something.
+"""
+
+import functools
+import json
+import math
+
+import numpy as np
+
+from api.execution.processes.solve import facts_of
+from api.specs.parse import parse_spec
+from api.specs.request import SolveRequest
+from planner.errors import InvalidProblem
+from planner.pipeline import plan
+from planner.solver.partitioners.greedy import Greedy
+from tests.support.brute_force.whole_optimum import listed_problems
+from tests.support.planning.exhaustive import num_placements
+from tests.support.planning.long_plans import to_bytes
+from tests.support.planning.random_specs import Spec, random_spec, with_previous
+
+#: More placements of one table, or plans, are too many to be looked at.
+_MOST_PLACEMENTS, _MOST_PLANS = 400, 40_000
+_GROUPS = ("same_rank", "apart")
+#: What host memory and the link to it do in a second, where they are slow.
+_SLOW_BYTES_PER_SECOND = {"ddr_bytes_per_second": 2e9, "host_link_bytes_per_second": 2e9}
+_SCM = {
+    "scm_bytes": 1e12,
+    "scm_bytes_per_second": 1e10,
+    "scm_write_bytes_per_second": 4e9,
+    "scm_block_bytes": 256,
+}
+_RARE = "key_value"  # a kernel that few tables ask for
+_ATTEMPTS = 1000
+
+
+@functools.lru_cache(maxsize=64)
+def tiny_request(number: int) -> SolveRequest:
+    """Return a spec that its runtime takes, with few plans; every third that can has a previous plan."""
+    for attempt in range(_ATTEMPTS):
+        spec = _tiny_spec(number, attempt)
+        request = _read(spec)
+        if request is None or not _has_few_plans(request):
+            continue
+        again = _read(_with_previous(spec, request, number)) if number % 3 == 0 else None
+        return again if again is not None and _has_few_plans(again) else request
+    raise AssertionError(f"no spec {number} with few plans")
+
+
+def _tiny_spec(number: int, attempt: int) -> Spec:
+    rng = np.random.default_rng((number, attempt, 3))
+    spec = random_spec(8 * int(rng.integers(2**27)) + number % 8)  # of which one in eight serves
+    tables, constraints = spec["model"]["tables"], spec.setdefault("constraints", {})
+    grouped = [name for key in _GROUPS for group in constraints.get(key, ()) for name in sorted(group)]
+    first = [name for name in grouped if rng.random() < 0.8]  # else what is left is often a group
+    others = sorted((table["name"] for table in tables if "constraints" in table), key=lambda _: rng.random())
+    rare = [table["name"] for table in tables if _RARE in table.get("constraints", {}).get("compute_kernels", ())]
+    order = dict.fromkeys((*rare, *first, *others, *(table["name"] for table in tables)))
+    left = set(list(order)[: int(rng.integers(1, 4))])
+    spec["model"]["tables"] = [table for table in tables if table["name"] in left]
+    for key in _GROUPS:
+        constraints[key] = [group for group in constraints.get(key, ()) if left.issuperset(group)]
+    if "serving" not in spec and not spec["hardware"]["profile"].startswith("cpu"):
+        overrides = spec["hardware"]["overrides"]
+        overrides |= _SLOW_BYTES_PER_SECOND if rng.random() < 0.3 else {}
+        overrides |= _SCM if spec["runtime"] == "generic" and rng.random() < 0.4 else {}
+    return spec
+
+
+def _with_previous(spec: Spec, request: SolveRequest, number: int) -> Spec:
+    """Return the spec, drifted, with a plan that runs already; the spec itself where greedy finds none."""
+    first = plan(request.problem, cost_model=request.cost_model, partitioner=Greedy(), limits=request.limits).plan
+    if first is None:
+        return spec
+    return with_previous(spec, json.loads(to_bytes(first, **facts_of(request, request.spec_digest))), number)
+
+
+def _read(spec: Spec) -> SolveRequest | None:
+    try:
+        return parse_spec(json.dumps(spec).encode())
+    except InvalidProblem:
+        return None
+
+
+def _has_few_plans(request: SolveRequest) -> bool:
+    of_tables = [num_placements(one.priced, _MOST_PLACEMENTS) for one in listed_problems(request)]
+    return all(max(some) <= _MOST_PLACEMENTS and math.prod(some) <= _MOST_PLANS for some in of_tables)

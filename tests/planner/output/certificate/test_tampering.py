@@ -9,6 +9,7 @@ import pytest
 
 from planner.domain.formats.canonical_json import digest, plan_digest
 from planner.output.certificate import check as check_certificate
+from planner.output.certificate.certify import sealed
 from tests.support.planning.certificates import Document, resealed, ruled
 
 
@@ -235,6 +236,18 @@ def test_the_certificate_itself_is_accepted() -> None:
     certificate, document = ruled()
     assert "the plan is legal" in check_certificate.check(certificate, document)
     assert "the plan is legal" in check_certificate.check(certificate)
+
+
+def test_a_certificate_from_before_floors_and_packing_is_accepted() -> None:
+    """Its leaves lack these prices, so that it claims no more than the others prove."""
+    certificate, document = ruled()
+    body = {key: value for key, value in certificate.items() if key not in ("proof", "claim", "certificate_digest")}
+    for leaf in leaves(certificate):
+        assert {"floor", "packing"} <= leaf.keys()
+        del leaf["floor"], leaf["packing"]
+    older = sealed(body, [certificate["proof"]], certificate["claim"]["plan_objective"])
+    assert 0 < older["claim"]["bound_seconds"] <= certificate["claim"]["bound_seconds"]
+    assert "the plan is legal" in check_certificate.check(older, document)
 
 
 def test_it_has_what_the_changes_are_about() -> None:

@@ -64,6 +64,9 @@ ROOTS = ("api", "planner", "cost_models", "tests", "benchmarks")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
+#: Names that a script declares, and the parameters of its functions.
+DECLARED = re.compile(r"\b(?:const|let|function|class) (\w+)")
+PARAMETERS = re.compile(r"\(([^()]*)\) *(?:=>|\{)")
 #: Finds each word of those above, be it part of a name, of another word or of text.
 ANYWHERE = re.compile("|".join(sorted(PRIVATE_WORDS)), re.IGNORECASE)
 
@@ -94,6 +97,32 @@ def test_names_are_of_the_field(root: Path, package: str) -> None:
         if private_words(name)
     }
     assert not found, sorted(found)
+
+
+def script_names_of(text: str) -> Iterator[str]:
+    """Every name that a script gives to variables, functions and parameters."""
+    yield from DECLARED.findall(text)
+    for parameters in PARAMETERS.findall(text):
+        yield from re.findall(r"\w+", parameters)
+
+
+def test_names_in_pages_are_of_the_field(root: Path) -> None:
+    assets = root / "api/http/pages/assets"
+    scripts = [path for path in sorted(assets.rglob("*.js")) if "vendor" not in path.parts]
+    found = {
+        f"{path.relative_to(root)}: {name}"
+        for path in scripts
+        for name in {path.stem, *script_names_of(path.read_text())}
+        if private_words(name)
+    }
+    assert len(scripts) > 20
+    assert not found, sorted(found)
+
+
+def test_a_private_word_is_found_in_a_script() -> None:
+    text = "function f(told, { isKept }) {}\nconst lanes = (mended) => told_;\nlet wishes = 0;\nreturn kept;"
+    found = {name for name in script_names_of(text) if private_words(name)}
+    assert found == {"told", "isKept", "lanes", "mended", "wishes"}
 
 
 @pytest.mark.parametrize("name", ["told", "is_told", "_KEPT_SECONDS", "WhoeverAsks", "best_of_lanes"])

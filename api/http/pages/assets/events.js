@@ -3,7 +3,7 @@
 import { segment } from "./dom.js";
 import { keyHeaders } from "./key.js";
 
-/** Failures in a row, of connections that told nothing, after which nobody waits any longer. */
+/** Failures in a row, of connections without any event, after which nobody waits any longer. */
 const MOST_FAILURES = 5;
 const AGAIN_MILLISECONDS = 2000;
 
@@ -15,7 +15,7 @@ const AGAIN_MILLISECONDS = 2000;
  * the server has no events for us. Read with fetch, because an EventSource cannot show a key.
  */
 export async function followSolve(solveId, { state = () => {}, progress, ended, gone }) {
-  const tell = { state, progress, end: ended };
+  const handlers = { state, progress, end: ended };
   let lastId = null;
   for (let failures = 0; failures < MOST_FAILURES; failures += 1) {
     if (failures > 0) await new Promise((resolve) => setTimeout(resolve, AGAIN_MILLISECONDS));
@@ -28,7 +28,7 @@ export async function followSolve(solveId, { state = () => {}, progress, ended, 
       const event = next.value;
       failures = 0;
       lastId = event.id ?? lastId;
-      tell[event.name]?.(JSON.parse(event.data));
+      handlers[event.name]?.(JSON.parse(event.data));
       if (event.name === "end") return;
     }
   }

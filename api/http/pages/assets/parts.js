@@ -145,17 +145,17 @@ export function select(options, changed, chosen = null) {
 
 /** What went wrong, with the way out. */
 export function problemPanel(problem, heading = "h2") {
-  const told = problem instanceof Problem ? problem.document : { title: "These pages failed", detail: String(problem) };
-  const errors = told.errors ?? [];
-  const more = (told.num_errors ?? errors.length) - errors.length;
+  const stated = problem instanceof Problem ? problem.document : { title: "These pages failed", detail: String(problem) };
+  const errors = stated.errors ?? [];
+  const more = (stated.num_errors ?? errors.length) - errors.length;
   return h(
     "div",
     { class: "problem", role: "alert" },
-    h(heading, {}, told.title || "Trouble"),
-    h("p", {}, told.detail),
+    h(heading, {}, stated.title || "Trouble"),
+    h("p", {}, stated.detail),
     issueList(errors),
     more > 0 && h("p", {}, `and ${format.count(more)} more`),
-    told.request_id && h("p", { class: "note" }, "Request ", h("code", {}, told.request_id)),
+    stated.request_id && h("p", { class: "note" }, "Request ", h("code", {}, stated.request_id)),
   );
 }
 

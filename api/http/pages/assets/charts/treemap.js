@@ -12,7 +12,7 @@ const size = (width) => Math.min(520, Math.max(320, width * 0.5));
  * @param {string} map.title
  * @param {string} map.caption
  * @param {() => Array<{name: string, colour: number, children: Array<object>}>} map.groups their children are
- *   {name, value, colour, told}: the colour where it is not that of the group, and more lines of the tooltip
+ *   {name, value, colour, lines}: the colour where it is not that of the group, and more lines of the tooltip
  * @param {(amount: number) => string} map.format
  * @param {Array<[string, number]>} map.legend
  * @param {(name: string) => void} map.chosen
@@ -24,7 +24,7 @@ export function treemap({ title, caption, groups, format, legend, chosen, table 
     caption,
     table,
     legend,
-    clicked: (event) => event.data?.told && chosen(event.data.name),
+    clicked: (event) => event.data?.lines && chosen(event.data.name),
     height: size,
     option: (palette, width) => {
       const shown = groups();
@@ -79,7 +79,7 @@ export function treemap({ title, caption, groups, format, legend, chosen, table 
           },
         ],
         tooltip: {
-          formatter: (node) => tip(node.name, [["bytes", format(node.value)], ...(node.data?.told ?? [])]),
+          formatter: (node) => tip(node.name, [["bytes", format(node.value)], ...(node.data?.lines ?? [])]),
         },
       };
     },

@@ -24,13 +24,13 @@ export async function channelPage(name) {
   const address = `/v1/channels/${channelPath(name)}`;
   const { document: channel, etag } = await request(address);
   const [plan, mayPromote] = await Promise.all([get(channel.plan_url), may("promote")]);
-  const told = h("div", { role: "status" });
+  const status = h("div", { role: "status" });
   const act = async (work) => {
     try {
       await work();
       location.reload();
     } catch (problem) {
-      fill(told, problemPanel(problem));
+      fill(status, problemPanel(problem));
     }
   };
   const rollBack = (version) => {
@@ -52,7 +52,7 @@ export async function channelPage(name) {
         kicker: ["Version ", channel.version, ", changed ", time(channel.updated_at)],
         actions: [link(`${address}/plan`, "What launchers read")],
       }),
-      told,
+      status,
       keyFigures([
         ["Objective", format.seconds(plan.objective.seconds), format.words(plan.objective.name)],
         ["Gap", format.gap(plan.objective.relative_gap)],

@@ -52,14 +52,14 @@ function newChannel() {
     spellcheck: "false",
     size: 30,
   });
-  const told = h("div", { role: "status" });
+  const status = h("div", { role: "status" });
   async function point(event) {
     event.preventDefault();
     try {
       const channel = await pointChannel(name.value.trim(), plan.value.trim());
       location.assign(`/ui/channels/${channelPath(channel.name)}`);
     } catch (problem) {
-      fill(told, problemPanel(problem));
+      fill(status, problemPanel(problem));
     }
   }
   return section(
@@ -74,7 +74,7 @@ function newChannel() {
         labelled("Digest of the plan", plan),
         h("button", {}, "Point it there"),
       ),
-      told,
+      status,
     ),
   );
 }

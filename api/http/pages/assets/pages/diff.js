@@ -48,18 +48,18 @@ export async function diffPage(first, second) {
 }
 
 function cautions(diff, a, b) {
-  const told = [
+  const texts = [
     diff.same_plan && "The same plan: every shard of every table is where it was.",
     !diff.same_spec && "The specs differ: seconds may differ for reasons other than the placement.",
     !diff.same_prices &&
       `Priced by ${a.provenance.cost_model} (A) and ${b.provenance.cost_model} (B): the seconds cannot be compared.`,
   ].filter(Boolean);
   return (
-    told.length > 0 &&
+    texts.length > 0 &&
     h(
       "div",
       { class: "callout" },
-      told.map((text) => h("p", {}, text)),
+      texts.map((text) => h("p", {}, text)),
     )
   );
 }

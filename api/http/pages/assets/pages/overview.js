@@ -41,16 +41,16 @@ function trouble(problem) {
 
 function submitSection() {
   const text = h("textarea", { spellcheck: "false", autocomplete: "off", "aria-label": "Spec as JSON" });
-  const told = h("div", { role: "status" });
+  const status = h("div", { role: "status" });
   const place = h("div", { class: "controls" });
   async function load() {
     fill(place, h("span", { class: "loading" }, "Loading an example…"));
     try {
-      await loadExamples(text, place, told);
+      await loadExamples(text, place, status);
     } catch (problem) {
       const note = h("span", { class: "note" }, "No example could be had: write or paste a spec.");
-      fill(place, note, button("Try again", () => fill(told) && load()));
-      fill(told, problemPanel(problem));
+      fill(place, note, button("Try again", () => fill(status) && load()));
+      fill(status, problemPanel(problem));
     }
   }
   load();
@@ -58,9 +58,9 @@ function submitSection() {
     event.currentTarget.disabled = true;
     const pressed = event.currentTarget;
     try {
-      fill(told, await work());
+      fill(status, await work());
     } catch (problem) {
-      fill(told, problemPanel(problem));
+      fill(status, problemPanel(problem));
     }
     pressed.disabled = false;
   };
@@ -92,23 +92,23 @@ function submitSection() {
     place,
     text,
     h("div", { class: "actions" }, plan, check),
-    told,
+    status,
   );
   made.id = "submit";
   return made;
 }
 
 /** The specs among the examples of the API; what was written meanwhile stays. */
-async function loadExamples(text, place, told) {
+async function loadExamples(text, place, status) {
   const { examples } = await get("/v1/examples");
   const specs = examples.filter((example) => example.path === "/v1/solves");
   const written = async (id) => JSON.stringify(await get(`/v1/examples/${segment(id)}`), null, 2);
   const show = async (id) => {
-    fill(told);
+    fill(status);
     try {
       text.value = await written(id);
     } catch (problem) {
-      fill(told, problemPanel(problem));
+      fill(status, problemPanel(problem));
     }
   };
   const first = await written(specs[0].id);

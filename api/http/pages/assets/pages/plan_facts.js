@@ -5,14 +5,14 @@ import * as format from "../format.js";
 
 /** Why a search ended, in words. */
 export function reason(termination) {
-  const told =
+  const ended =
     {
       OPTIMAL: "proven best within the gap asked for",
       FEASIBLE: "a plan that keeps all rules",
       INFEASIBLE: "no plan exists",
       NO_SOLUTION_FOUND: "no plan was found",
     }[termination.reason] ?? termination.reason;
-  return termination.limit ? `${told}; ended by ${format.words(termination.limit)}` : told;
+  return termination.limit ? `${ended}; ended by ${format.words(termination.limit)}` : ended;
 }
 
 /** The entry of a plan in the list of plans, which knows its solve; null where it is not listed. */

@@ -87,6 +87,6 @@ function reserved(ranks, tier) {
   const total = (lines) => lines.reduce((sum, [, value]) => sum + value, 0);
   const most = amounts.reduce((a, b) => (total(b) > total(a) ? b : a), []);
   if (most.length === 0) return "Nothing is reserved.";
-  const told = most.map(([line, value]) => `${format.words(line)} ${format.bytes(value)}`);
-  return `Reserved on every rank, at most: ${told.join(", ")}.`;
+  const parts = most.map(([line, value]) => `${format.words(line)} ${format.bytes(value)}`);
+  return `Reserved on every rank, at most: ${parts.join(", ")}.`;
 }

@@ -78,7 +78,7 @@ function bySchemes(tables) {
       colour: schemeColour(scheme),
       children: tables
         .filter((entry) => entry.sharding_type === scheme)
-        .map((entry) => ({ name: entry.name, value: tableBytes(entry), told: told_(entry) })),
+        .map((entry) => ({ name: entry.name, value: tableBytes(entry), lines: tooltipLines(entry) })),
     }))
     .filter((group) => group.children.length > 0);
 }
@@ -89,7 +89,7 @@ function byRanks(tables) {
     const colour = schemeColour(entry.sharding_type);
     for (const shard of entry.shards) {
       if (!held.has(shard.rank)) held.set(shard.rank, []);
-      held.get(shard.rank).push({ name: entry.name, value: shard.bytes, colour, told: told_(entry) });
+      held.get(shard.rank).push({ name: entry.name, value: shard.bytes, colour, lines: tooltipLines(entry) });
     }
   }
   const least = tables.reduce((sum, entry) => sum + tableBytes(entry), 0) * LEAST_DRAWN;
@@ -113,7 +113,7 @@ function withoutSmall(areas, least) {
   ];
 }
 
-function told_(entry) {
+function tooltipLines(entry) {
   return [
     ["cut", format.words(entry.sharding_type)],
     ["shards", entry.shards.length],
@@ -169,7 +169,7 @@ function schemeTable(tables) {
 function tableList(tables) {
   const field = h("input", { type: "search", autocomplete: "off", spellcheck: "false" });
   const shown = h("div", {});
-  const told = h("p", { class: "note", role: "status" });
+  const status = h("p", { class: "note", role: "status" });
   let all = tables.length <= FIRST_SHOWN;
   const more = button(`Show all ${format.count(tables.length)}`, () => {
     all = true;
@@ -182,7 +182,7 @@ function tableList(tables) {
     fill(shown, listed(rows));
     more.hidden = all || found.length <= rows.length;
     fill(
-      told,
+      status,
       rows.length < found.length
         ? `The largest ${rows.length} of ${format.count(found.length)}.`
         : sought && `${format.counted(found.length, "table")} found.`,
@@ -195,7 +195,7 @@ function tableList(tables) {
     {},
     tables.length > 8 && h("div", { class: "controls" }, labelled("Find by name", field)),
     shown,
-    told,
+    status,
     more,
   );
   return {

@@ -41,14 +41,14 @@ function exportForm(plan, address) {
   // Asked for only where the plan leaves it open.
   const isOpen = plan.tables.some((table) => !table.module_path);
   const path = h("input", { placeholder: "model.ebc", autocomplete: "off", spellcheck: "false" });
-  const told = h("div", { role: "status" });
+  const status = h("div", { role: "status" });
   async function write(event) {
     event.preventDefault();
-    fill(told);
+    fill(status);
     try {
       await save(withQuery(`${address}/exports/${chosen}`, { module_path: path.value.trim() }));
     } catch (problem) {
-      fill(told, problemPanel(problem));
+      fill(status, problemPanel(problem));
     }
   }
   return h(
@@ -61,7 +61,7 @@ function exportForm(plan, address) {
       isOpen ? labelled("Module in the model", path) : null,
       h("button", {}, "Export"),
     ),
-    told,
+    status,
   );
 }
 
@@ -73,13 +73,13 @@ function channelForm(plan) {
     spellcheck: "false",
     pattern: "[a-z0-9._\\/\\-]+",
   });
-  const told = h("div", { role: "status" });
+  const status = h("div", { role: "status" });
   async function point(event) {
     event.preventDefault();
     try {
       const channel = await pointChannel(name.value, plan.plan_digest);
       fill(
-        told,
+        status,
         h(
           "p",
           {},
@@ -88,14 +88,14 @@ function channelForm(plan) {
         ),
       );
     } catch (problem) {
-      fill(told, problemPanel(problem));
+      fill(status, problemPanel(problem));
     }
   }
   return h(
     "form",
     { submit: point },
     h("div", { class: "controls" }, labelled("Point a channel here", name), h("button", {}, "Point it here")),
-    told,
+    status,
   );
 }
 

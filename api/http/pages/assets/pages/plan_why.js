@@ -29,7 +29,7 @@ export function whySection(plan) {
   return made;
 }
 
-function explanation(told) {
+function explanation(explained) {
   return [
     h("h3", {}, "What it waits for"),
     table(
@@ -42,9 +42,9 @@ function explanation(told) {
         { title: "Ranks within 1% of the slowest", wide: true, cell: (phase) => format.ranges(phase.ranks) },
         { title: "Evidence", cell: (phase) => evidence(phase.evidence) },
       ],
-      told.phases,
+      explained.phases,
     ),
-    h("p", {}, binding(told.binding)),
+    h("p", {}, binding(explained.binding)),
     h("h3", {}, "Memory tiers"),
     table(
       "Tiers on their fullest and their busiest rank",
@@ -53,13 +53,13 @@ function explanation(told) {
         { title: "Holds", number: true, cell: (use) => format.bytes(use.used_bytes) },
         { title: "Of", number: true, cell: (use) => format.bytes(use.capacity_bytes) },
         {
-          title: `Busy in a ${format.unitOfWork(told.objective.name)}`,
+          title: `Busy in a ${format.unitOfWork(explained.objective.name)}`,
           number: true,
           cell: (use) => (use.busiest_rank === null ? "" : format.seconds(use.busy_seconds)),
         },
         { title: "Most of it at", cell: (use) => (use.rate === null ? "" : format.words(use.rate)) },
       ],
-      told.tiers,
+      explained.tiers,
     ),
     h("h3", {}, "What more hardware would buy"),
     table(
@@ -77,9 +77,9 @@ function explanation(told) {
         { title: "Evidence", cell: (price) => evidence(price.evidence) },
         { title: "Note", wide: true, cell: (price) => price.note },
       ],
-      told.shadow_prices,
+      explained.shadow_prices,
     ),
-    h("h3", {}, `The ${told.tables.length} heaviest of ${format.counted(told.num_tables, "table")}`),
+    h("h3", {}, `The ${explained.tables.length} heaviest of ${format.counted(explained.num_tables, "table")}`),
     table(
       "Tables that weigh most on the slowest ranks",
       [
@@ -87,7 +87,7 @@ function explanation(told) {
         { title: "On the slowest ranks", number: true, cell: (entry) => format.seconds(entry.binding_seconds) },
         { title: "Reason", wide: true, cell: (entry) => entry.reason },
       ],
-      told.tables,
+      explained.tables,
     ),
   ];
 }

@@ -42,7 +42,7 @@ export async function solvePage(solveId) {
   let chart = null;
   let spokenAt = 0;
   let now = solve;
-  let isTold = false; // whether all events were heard
+  let isComplete = false; // whether all events were heard
 
   function draw() {
     fill(head, solveHead(now, mayChange ? { stop, retry } : null));
@@ -59,11 +59,11 @@ export async function solvePage(solveId) {
 
   function drawCourse() {
     if (events.length === 0) {
-      search.hidden = isTold;
+      search.hidden = isComplete;
       const wait = isOpen(now)
         ? h("p", { class: "empty" }, "No plan yet. The first one comes within seconds.")
         : h("p", { class: "loading" }, "Loading…");
-      fill(course, isTold ? null : wait);
+      fill(course, isComplete ? null : wait);
       return;
     }
     if (chart === null) {
@@ -83,8 +83,8 @@ export async function solvePage(solveId) {
   }
 
   followSolve(solveId, {
-    state(told) {
-      now = { ...now, ...told };
+    state(change) {
+      now = { ...now, ...change };
       draw();
     },
     progress(event) {
@@ -99,7 +99,7 @@ export async function solvePage(solveId) {
     },
     ended(ended) {
       const wasOpen = isOpen(now);
-      isTold = true;
+      isComplete = true;
       now = ended;
       draw();
       drawCourse();
@@ -111,7 +111,7 @@ export async function solvePage(solveId) {
           now = await get(`${address}?wait=${POLL_SECONDS}`);
           draw();
         }
-        isTold = true;
+        isComplete = true;
         drawCourse();
       } catch (problem) {
         fill(outcome, problemPanel(problem));

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from api.cli.errors import EXPECTED, TYPER_USAGE_ERROR, ExitCode, echo, report
+from api.cli.errors import TYPER_USAGE_ERROR, ExitCode, echo, is_expected, report
 from api.cli.interruptible import repeats_ignored
 from api.cli.strict_numbers import with_strict_numbers
 from api.release import VERSION
@@ -102,9 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             echo("shardplan: interrupted")
         # Typer exits with 2 for a command line that it cannot read: bad input, in the contract.
         sys.exit(ExitCode.BAD_INPUT if stop.code == TYPER_USAGE_ERROR else stop.code)
-    except EXPECTED as error:
-        sys.exit(report(error))
     except KeyboardInterrupt:
         echo("shardplan: interrupted")
         sys.exit(ExitCode.INTERRUPTED)
+    except Exception as error:
+        if not is_expected(error):
+            raise
+        sys.exit(report(error))
     sys.exit(ExitCode.OK)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 
-from api.client import TOKEN_VARIABLE, ClientError, ProblemError
 from cost_models.errors import CostModelError, InvalidMeasurements, RowIssue
 from planner.errors import InvalidProblem, Issue, SolverDefect, UnsupportedRequest
 
@@ -14,11 +13,6 @@ from planner.errors import InvalidProblem, Issue, SolverDefect, UnsupportedReque
 TYPER_USAGE_ERROR = 2
 MAX_COLUMNS = 80
 UNAUTHORIZED = 401
-#: The way out of an answer of 401.
-KEY_HINT = (
-    f"set {TOKEN_VARIABLE} to a key of the service, or name a file that has it with --token-file; who runs the service"
-    " makes keys with `shardplan keys create`"
-)
 
 
 class ExitCode(IntEnum):
@@ -48,17 +42,18 @@ def system_errors(attempt: str) -> Iterator[None]:
         raise BadInput(f"{attempt}: {error.strerror or error}") from None
 
 
-#: What commands raise on purpose; anything else is a defect and shows its traceback.
-EXPECTED = (
-    BadInput,
-    ServerTrouble,
-    InvalidProblem,
-    UnsupportedRequest,
-    CostModelError,
-    SolverDefect,
-    ClientError,
-    OSError,
-)
+_EXPECTED = (BadInput, ServerTrouble, InvalidProblem, UnsupportedRequest, CostModelError, SolverDefect, OSError)
+
+
+def is_expected(error: Exception) -> bool:
+    """Whether commands raise an error on purpose; anything else is a defect and shows its traceback."""
+    return isinstance(error, _EXPECTED) or _is_of_client(error)
+
+
+def _is_of_client(error: Exception) -> bool:
+    from api.client import ClientError  # it loads an HTTP library, which most commands never need
+
+    return isinstance(error, ClientError)
 
 
 def report(error: Exception) -> ExitCode:
@@ -75,18 +70,34 @@ def report(error: Exception) -> ExitCode:
             echo(f"shardplan: {error}")
             if error.hint:
                 echo(f"  {error.hint}")
-        case ProblemError(status=status) if 400 <= status < 500:
-            echo(f"shardplan: the server refused: {error}")
-            if status == UNAUTHORIZED:
-                for line in wrapped(KEY_HINT, "  "):
-                    echo(line)
         case SolverDefect():
             echo(f"shardplan: the solver returned a wrong plan, which is a defect of shardplan: {error}")
             return ExitCode.TROUBLE
-        case _:
+        case ServerTrouble():
             echo(f"shardplan: {error}")
-            if isinstance(error, ServerTrouble | ClientError):
-                return ExitCode.TROUBLE
+            return ExitCode.TROUBLE
+        case BadInput() | OSError():
+            echo(f"shardplan: {error}")
+        case _:
+            return _report_answer(error)
+    return ExitCode.BAD_INPUT
+
+
+def _report_answer(error: Exception) -> ExitCode:
+    """Tell what a service answered, or that it did not."""
+    from api.client import TOKEN_VARIABLE, ProblemError
+
+    if not (isinstance(error, ProblemError) and 400 <= error.status < 500):
+        echo(f"shardplan: {error}")
+        return ExitCode.TROUBLE
+    echo(f"shardplan: the server refused: {error}")
+    if error.status == UNAUTHORIZED:
+        hint = (
+            f"set {TOKEN_VARIABLE} to a key of the service, or name a file that has it with --token-file; who runs the"
+            " service makes keys with `shardplan keys create`"
+        )
+        for line in wrapped(hint, "  "):
+            echo(line)
     return ExitCode.BAD_INPUT
 
 

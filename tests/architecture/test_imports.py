@@ -58,3 +58,31 @@ def test_a_wrong_import_is_caught(root: Path, tmp_path: Path, module: str, wrong
 
     assert result.returncode == 1, result.stdout
     assert "BROKEN" in result.stdout
+
+
+#: What takes long to load, and commands of which each needs a part of it at most.
+_HEAVY = ("numpy", "numba", "scipy", "ortools", "fastapi", "sqlalchemy", "pydantic", "httpx", "rich")
+_SEARCHES = ("numba", "scipy", "fastapi", "ortools.sat")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (["--help"], _HEAVY),
+        (["--version"], _HEAVY),
+        (["validate", "--help"], _SEARCHES),
+        (["check", "--help"], _SEARCHES),
+        (["export", "--help"], _SEARCHES),
+        (["fetch", "--help"], (*_SEARCHES, "ortools", "sqlalchemy")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_command_loads_no_library_that_it_does_not_need(arguments: list[str], unneeded: tuple[str, ...]) -> None:
+    ask = (
+        "import sys; from api.cli import app; app(sys.argv[1:], standalone_mode=False);"
+        f"print([name for name in {unneeded} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ask, *arguments], capture_output=True, text=True, check=True, timeout=PATIENCE_SECONDS
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -17,7 +17,6 @@ from api.cli.files import (
     with_changes,
 )
 from api.cli.models.files import CostModelFile, chosen_cost_model
-from api.cli.plans.found_plan import write_found
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.services.plans.reports import validation_of
 from api.specs.input.json import read_json
@@ -65,6 +64,8 @@ def plan_command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
 ) -> None:
     """Plan a spec: writes the plan, and a summary for people on stderr."""
+    from api.cli.plans.found_plan import write_found  # it loads the searches, which commands that check do not need
+
     cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
     options: dict[tuple[str, ...], object] = {
         ("cost_model",): cost_model,

@@ -7,8 +7,7 @@ Of the input, numbers alone are repeated in a message, and a message fits a body
 import difflib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from operator import itemgetter
 from typing import Any, TypeVar, get_args
@@ -33,6 +32,7 @@ UNREADABLE = frozenset({"not-json", "duplicate-key"})
 _LEAST_LIKENESS = 0.7
 #: A whole number of more digits than Python reads.
 _LONG_WHOLE = r"(?<![\d.eE+\-])-?\d{4301,}(?![\d.eE])"
+_STRINGS_AND_BRACES = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*")(?P<colon>\s*:)?|[{}]', re.DOTALL)
 _KEYS_HINT, _NUMBERS_HINT = "name every known key once", "write finite numbers of ordinary length"
 _CODES = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
 
@@ -119,8 +119,8 @@ class _ObjectReader:
     The second rule bounds the number of issues that one body can cause.
     """
 
-    def __init__(self, known: frozenset[str]) -> None:
-        self._known = known
+    def __init__(self, text: str, known: frozenset[str]) -> None:
+        self._text, self._known = text, known
         self._right: set[tuple[str, ...]] = set()
         self._num_unknown = 0
 
@@ -131,9 +131,10 @@ class _ObjectReader:
             return
         keys = frozenset(shape)
         if len(keys) != len(shape):
-            twice = Counter(shape).most_common(1)[0][0]
+            twice, position = next(_repeated_keys(self._text))
             name = f'"{twice}"' if is_quotable(twice) else "a key"
-            raise _not_json(f"{name} stands twice in one object", _KEYS_HINT, code="duplicate-key")
+            message = f"{name} stands twice in one object ({_place(self._text, position)})"
+            raise _not_json(message, _KEYS_HINT, code="duplicate-key")
         num_unknown = len(keys - self._known)
         self._num_unknown += num_unknown
         if self._num_unknown > MAX_UNKNOWN_KEYS:
@@ -150,7 +151,6 @@ def check_json(raw: bytes, model: type[BaseModel]) -> None:
     RejectedDocument
         With one issue, at the whole document.
     """
-    reader = _ObjectReader(field_names(model))
     if not raw.strip():
         raise _not_json("the document is empty", "a JSON object is expected")
     if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
@@ -161,6 +161,7 @@ def check_json(raw: bytes, model: type[BaseModel]) -> None:
         raise _not_json(f"the document is not UTF-8 (byte {error.start})", "write UTF-8") from None
     if "\x00" in text:
         raise _not_json("the document holds NUL characters", "write UTF-8, not UTF-16")
+    reader = _ObjectReader(text, field_names(model))
     try:
         json.loads(text, object_pairs_hook=reader, parse_constant=partial(_no_constant, text))
     except json.JSONDecodeError as error:
@@ -177,6 +178,21 @@ def _no_constant(text: str, name: str) -> None:
     """Reject the first NaN or Infinity of a text, which is JSON up to there."""
     where = _place(text, _first_outside_strings(text, re.escape(name)))
     raise _not_json(f"{name} is not JSON ({where})", _NUMBERS_HINT)
+
+
+def _repeated_keys(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each key that its object has already, and where it stands again."""
+    objects: list[set[str]] = []
+    for token in _STRINGS_AND_BRACES.finditer(text):
+        if token[0] == "{":
+            objects.append(set())
+        elif token[0] == "}":
+            objects.pop()
+        elif token["colon"]:
+            key = json.loads(token["string"]) if "\\" in token["string"] else token["string"][1:-1]
+            if key in objects[-1]:
+                yield key, token.start()
+            objects[-1].add(key)
 
 
 def _first_outside_strings(text: str, pattern: str) -> int:

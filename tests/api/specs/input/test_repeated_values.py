@@ -74,6 +74,28 @@ def test_a_constant_that_is_no_json_is_found(constant: str) -> None:
     assert issue.message == f"{constant} is not JSON (line 2, column 22)"
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"name": "a",\n "name": "b"}', '"name" stands twice in one object (line 2, column 2)'),
+        (
+            '{"a": {"b": 1}, "b": {"a": [{"b": "b"}]},\n\n  "a"\n: 2}',
+            '"a" stands twice in one object (line 3, column 3)',
+        ),
+        (
+            r'{"model": [{"x\"}": "{", "name": 1, "n\u0061me": 2}]}',
+            '"name" stands twice in one object (line 1, column 37)',
+        ),
+        ('{"<b>": 1, "<b>": 2}', "a key stands twice in one object (line 1, column 12)"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}, "a": ', '"c" stands twice in one object (line 1, column 24)'),
+    ],
+)
+def test_a_key_that_stands_twice_is_found(text: str, place: str) -> None:
+    """Where it stands again, whatever strings, escapes and further objects are in between."""
+    issue = refused(text.encode())
+    assert (issue.code, issue.pointer, issue.message) == ("duplicate-key", "", place)
+
+
 def test_a_number_of_too_many_digits_is_found() -> None:
     text = f'{{"a": "{"1" * 5000}", "b": 0.{"1" * 5000},\n"c": -{"1" * 5000}}}'
     assert refused(text.encode()).message == "the document holds a number with too many digits (line 2, column 6)"

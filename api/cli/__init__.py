@@ -14,8 +14,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
-from api.cli.errors import TYPER_USAGE_ERROR, ExitCode, echo, is_expected, report
+from api.cli.errors import ExitCode, echo, is_expected, report, report_usage
 from api.cli.interruptible import repeats_ignored
 from api.cli.strict_numbers import with_strict_numbers
 from api.release import VERSION
@@ -96,17 +97,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with a code of the contract."""
     try:
         with repeats_ignored():
-            app(args=arguments, prog_name="shardplan")
-    except SystemExit as stop:
-        if stop.code == ExitCode.INTERRUPTED:
-            echo("shardplan: interrupted")
-        # Typer exits with 2 for a command line that it cannot read: bad input, in the contract.
-        sys.exit(ExitCode.BAD_INPUT if stop.code == TYPER_USAGE_ERROR else stop.code)
+            code = app(args=arguments, prog_name="shardplan", standalone_mode=False)
+    except TyperException as error:  # a command line that it cannot read
+        code = report_usage(error)
     except KeyboardInterrupt:
-        echo("shardplan: interrupted")
-        sys.exit(ExitCode.INTERRUPTED)
+        code = ExitCode.INTERRUPTED
     except Exception as error:
         if not is_expected(error):
             raise
-        sys.exit(report(error))
-    sys.exit(ExitCode.OK)
+        code = report(error)
+    if code == ExitCode.INTERRUPTED:
+        echo("shardplan: interrupted")
+    sys.exit(code or ExitCode.OK)

@@ -5,12 +5,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import Any
 
 from cost_models.errors import CostModelError, InvalidMeasurements, RowIssue
 from planner.errors import InvalidProblem, Issue, SolverDefect, UnsupportedRequest
 
-#: Typer's own exit code for a command line that it cannot read.
-TYPER_USAGE_ERROR = 2
+_USAGE = "Error: "  # what Typer begins a message with
 MAX_COLUMNS = 80
 UNAUTHORIZED = 401
 
@@ -83,6 +83,14 @@ def report(error: Exception) -> ExitCode:
     return ExitCode.BAD_INPUT
 
 
+def report_usage(error: Any) -> ExitCode:
+    """Show how a command is used, and what Typer cannot read, and return the exit code."""
+    message = _fitted(f"{_USAGE}{error.format_message()}").removeprefix(_USAGE)
+    error.format_message = lambda: message
+    error.show()
+    return ExitCode.BAD_INPUT
+
+
 def _report_answer(error: Exception) -> ExitCode:
     """Tell what a service answered, or that it did not."""
     from api.client import TOKEN_VARIABLE, ProblemError
@@ -117,12 +125,17 @@ def issues_of(error: InvalidProblem | UnsupportedRequest) -> Sequence[Issue]:
 
 def echo(text: str = "") -> None:
     """Write lines for people; a terminal gets those beyond 80 columns in several, a file each message in one."""
-    if sys.stderr.isatty():
-        text = "\n".join(part for line in text.split("\n") for part in _fitted(line))
-    print(text, file=sys.stderr)
+    print(_fitted(text), file=sys.stderr)
 
 
-def _fitted(line: str) -> list[str]:
+def _fitted(text: str) -> str:
+    """Return lines for people as stderr gets them."""
+    if not sys.stderr.isatty():
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _lines_of(line))
+
+
+def _lines_of(line: str) -> list[str]:
     """Return a line in at most 80 columns, the further ones indented deeper."""
     if len(line) <= MAX_COLUMNS:
         return [line]

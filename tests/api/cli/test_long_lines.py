@@ -50,6 +50,9 @@ def test_a_file_gets_every_message_in_one_line(echoed: Echoed) -> None:
         ("export", "PLAN", "--format", "a_format_that_nobody_has_heard_of"),
         ("evaluate", "SPEC", "OTHER"),
         ("evaluate", "PLAN", "SPEC"),
+        ("plan", "SPEC", *("another.json" for _ in range(12))),
+        ("plan", "SPEC", "--form", "a_form_that_nobody_has_heard_of_and_that_no_plan_was_ever_written_in"),
+        ("a_command_that_nobody_has_heard_of", *("argument" for _ in range(3))),
         ("fetch", "a/channel", "-o", "fetched.json", "--server", "http://127.0.0.1:1", "--attempts", "1"),
     ],
 )

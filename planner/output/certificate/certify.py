@@ -15,7 +15,7 @@ from planner.options.module_rules import module_rules
 from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.certificate.check import Problem as Checked
 from planner.output.certificate.proof import Wanted, proofs_of
-from planner.output.certificate.statement import Axes, Names, choices_of, statement
+from planner.output.certificate.statement import Axes, Names, choices_of, replaced_in, statement
 from planner.pricing.price_options import prune
 from planner.pricing.serving import latency_without_shards
 from planner.solver.bounds.boxes import affordable_boxes
@@ -80,9 +80,11 @@ def certify(
     plan = find_plan(problem, placement, cost_model)
     rules, priced = tuple(module_rules(plan.problem, plan.families).values()), plan.priced
     seconds = step_seconds_of(priced, plan.assignment)
+    stated = statement(priced, rules, _names(plan), latency_without_shards(plan.problem, seconds))
     wanted = Wanted(
         axes=Axes.of(priced),
         rules=rules,
+        replaced=replaced_in(stated),
         max_boxes=affordable_boxes(work_seconds, prune(priced).num_options, priced.num_ranks),
         known_seconds=seconds,
     )

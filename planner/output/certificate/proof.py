@@ -13,7 +13,6 @@ import numpy as np
 from cost_models.arrays import Bools
 from planner.options.module_rules import ModuleRule
 from planner.orchestration.family_sets.branch_kinds import RankedSets, RelaxedSet, rank_sets
-from planner.orchestration.family_sets.kind_sets import without_replaced_kinds
 from planner.output.certificate.statement import Axes, digits
 from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.boxes import Node, branch
@@ -40,6 +39,7 @@ class Wanted:
 
     axes: Axes
     rules: Sequence[ModuleRule]
+    replaced: Bools  # (F,) families that the certificate says are replaced, which the checker leaves out
     max_boxes: int
     known_seconds: float  # of the plan, without what every plan takes in addition to its shards
     way: int = 0  # number of the relaxation
@@ -84,9 +84,10 @@ def _grow(priced: SolverProblem, wanted: Wanted, keep: Bools, order: list[int], 
         node["children"] = [_grow(priced, wanted, half, order[1:], nodes) for half in halves]
         return number
     some = restrict(priced, keep)
-    usable = drop_unusable(some)
+    # A part may hold more that is replaced, and the checker does not know of it.
+    usable = drop_unusable(restrict(priced, keep & ~wanted.replaced))
     if priced.num_kinds and len(np.unique(usable.family_table)) == usable.num_tables:
-        return _grow_kinds(some, without_replaced_kinds(usable), wanted, nodes)
+        return _grow_kinds(some, usable, wanted, nodes)
     return _grow_boxes(some, wanted, nodes)
 
 

@@ -217,6 +217,11 @@ def _keep_whole_kinds(document: Document, kind: Ints, target: Ints, fits: Sequen
                 families[family]["dominated_by"] = None
 
 
+def replaced_in(stated: Document) -> Bools:
+    """Return which families of a stated problem another one replaces, (F,)."""
+    return np.array([family["dominated_by"] is not None for family in stated["families"]], dtype=np.bool_)
+
+
 def undominated(priced: SolverProblem) -> SolverProblem:
     """Return the problem without families that no plan needs, whatever plans start."""
     if not priced.num_kinds:

@@ -14,7 +14,7 @@ from planner.domain.problem.table import PinnedPiece, PinnedTable, TableConstrai
 from planner.options.module_rules import ModuleRule
 from planner.output.certificate.certify import certify, sealed
 from planner.output.certificate.proof import Wanted, proofs_of
-from planner.output.certificate.statement import Axes, Names, choices_of, statement
+from planner.output.certificate.statement import Axes, Names, choices_of, replaced_in, statement
 from planner.pipeline import plan
 from planner.solver.evaluate import step_seconds_of
 from planner.solver.partitioners.base import SolveLimits
@@ -42,9 +42,11 @@ def certified(
         tables=[{"name": f"t{table}", "rows": 100} for table in range(priced.num_tables)],
         families=[{} for _ in range(priced.num_families)],
     )
+    stated = statement(priced, rules, names, 0.0)
     wanted = Wanted(
         axes=Axes.of(priced),
         rules=rules,
+        replaced=replaced_in(stated),
         max_boxes=max_boxes,
         known_seconds=step_seconds_of(priced, assignment),
     )

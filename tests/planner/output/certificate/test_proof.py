@@ -1,6 +1,7 @@
 """What a certificate proves: never more than is true, and as much as the planner's own bound."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cost_models.arrays import Bools, Floats
+from planner.options.module_rules import ModuleRule
 from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
 from planner.output.certificate import check as check_certificate
 from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import objective_of, violations
-from planner.solver.problem import Objective, SolverProblem
+from planner.solver.problem import Objective, Scope, SolverProblem
 from tests.support.planning.builders import best_assignment, brute_force, random_priced, with_kinds
 from tests.support.planning.certificates import certified, resealed, some_plan, with_rules
 from tests.support.thorough import THOROUGH, thorough
@@ -59,6 +61,33 @@ def test_no_plan_beats_what_is_certified(priced: SolverProblem, max_boxes: int) 
     if plan is not None and violations(prune(priced), plan) == []:
         weaker = certified(prune(priced), plan, max_boxes=max_boxes)["claim"]
         assert weaker["bound_seconds"] <= optimum <= weaker["objective_seconds"] * ROUNDING
+
+
+def test_a_kind_that_is_replaced_only_on_one_side_of_a_rule_pays_its_starts() -> None:
+    """Of three families that lie everywhere the first replaces both others, from which a rule divides it.
+
+    On their side the second replaces the third. The certificate cannot say so, and has to split by the third one, too.
+    """
+    one = random_priced(3, num_tables=1, num_hosts=1)
+    whole = restrict(with_kinds(one, 0), one.family_max_pieces == 1)
+    sizes = np.ones_like(whole.shape_bytes)
+    priced = replace(
+        whole,
+        family_scope=np.full(3, Scope.WORLD, dtype=np.int8),
+        family_kind=np.arange(3),
+        shape_seconds=np.array([[1.0, 1.0], [1.1, 1.1], [1.2, 1.2]]),
+        shape_bytes=sizes,
+        shape_total_bytes=sizes * one.num_ranks,
+        kind_start_seconds=np.array([[20.0, 20.0], [30.0, 30.0], [40.0, 40.0]]),
+        charged_kinds=np.zeros(3, dtype=np.bool_),
+    )
+    tied = np.array([False, True, True])
+    rule = ModuleRule(is_of_module=np.ones(3, dtype=np.bool_), tied=tied, not_by_rows=~tied)
+    best = best_assignment(priced)
+    assert best is not None
+    certificate = certified(priced, best, (rule,))
+    assert certificate["claim"]["bound_seconds"] == pytest.approx(42.0, rel=1e-6)
+    assert check_certificate.check(certificate)
 
 
 @SETTINGS

@@ -101,7 +101,9 @@ def test_whole_solves(number: int) -> None:
     for found in (*one.streamed, result):
         assert found.lower_bound_seconds <= best.free_seconds * within
         assert found.plan is None or charged_seconds(found.plan) * within >= best.charged_seconds
-    assert result.reason is not Reason.INFEASIBLE or best.charged_seconds == math.inf
+    if best.charged_seconds < math.inf:
+        assert result.reason is not Reason.INFEASIBLE
+        assert result.plan is not None or one.request.partitioner_name != "portfolio"
 
 
 def test_the_specs_have_every_feature() -> None:

@@ -80,7 +80,7 @@ def certify(
     plan = find_plan(problem, placement, cost_model)
     rules, priced = tuple(module_rules(plan.problem, plan.families).values()), plan.priced
     seconds = step_seconds_of(priced, plan.assignment)
-    stated = statement(priced, rules, _names(plan), latency_without_shards(plan.problem, seconds))
+    stated, checked = statement(priced, rules, _names(plan), latency_without_shards(plan.problem, seconds))
     wanted = Wanted(
         axes=Axes.of(priced),
         rules=rules,
@@ -88,7 +88,6 @@ def certify(
         max_boxes=affordable_boxes(work_seconds, prune(priced).num_options, priced.num_ranks),
         known_seconds=seconds,
     )
-    stated, checked = statement(priced, rules, _names(plan), latency_without_shards(plan.problem, seconds))
     body = {
         "schema_version": SCHEMA_VERSION,
         **head,

@@ -42,7 +42,7 @@ def certified(
         tables=[{"name": f"t{table}", "rows": 100} for table in range(priced.num_tables)],
         families=[{} for _ in range(priced.num_families)],
     )
-    stated = statement(priced, rules, names, 0.0)
+    stated, checked = statement(priced, rules, names, 0.0)
     wanted = Wanted(
         axes=Axes.of(priced),
         rules=rules,
@@ -50,7 +50,6 @@ def certified(
         max_boxes=max_boxes,
         known_seconds=step_seconds_of(priced, assignment),
     )
-    stated, checked = statement(priced, rules, names, 0.0)
     body = {
         "plan_digest": None,
         "problem": stated,

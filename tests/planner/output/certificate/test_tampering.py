@@ -245,7 +245,8 @@ def test_a_certificate_from_before_floors_and_packing_is_accepted() -> None:
     for leaf in leaves(certificate):
         assert {"floor", "packing"} <= leaf.keys()
         del leaf["floor"], leaf["packing"]
-    older = sealed(body, [certificate["proof"]], certificate["claim"]["plan_objective"])
+    checked = check_certificate.Problem(body["problem"])
+    older = sealed(body, checked, [certificate["proof"]], certificate["claim"]["plan_objective"])
     assert 0 < older["claim"]["bound_seconds"] <= certificate["claim"]["bound_seconds"]
     assert "the plan is legal" in check_certificate.check(older, document)
 

@@ -109,8 +109,12 @@ class Branched:
 
 def affordable_boxes(seconds: float, num_options: int, num_ranks: int) -> int:
     """Return how many boxes may be looked at: by size and work, not by the clock, so that bounds repeat."""
-    box_seconds = _LEAST_SECONDS + _BOX_SECONDS * float(num_options * num_ranks) ** _GROWTH
-    return int(np.clip(seconds / box_seconds, 1, _MOST_BOXES))
+    return int(np.clip(seconds / box_seconds(num_options, num_ranks), 1, _MOST_BOXES))
+
+
+def box_seconds(num_options: int, num_ranks: int) -> float:
+    """Return the nominal work of one box."""
+    return float(_LEAST_SECONDS + _BOX_SECONDS * float(num_options * num_ranks) ** _GROWTH)
 
 
 def never() -> bool:

@@ -453,6 +453,6 @@ def test_a_solve_that_waits_for_its_turn_elsewhere_ends_at_its_deadline(
     monkeypatch.setattr(SolverSlot, "solve", later)
     monkeypatch.setattr(solve_runner, "_PAUSE_SECONDS", 3600.0)
     with Live.of(folder) as live:
-        deadline = quote((datetime.now(UTC) + timedelta(seconds=1)).isoformat(), safe="")
+        deadline = quote((datetime.now(UTC) + timedelta(seconds=4)).isoformat(), safe="")
         solve = live.solve(tiny(solver__time_limit_seconds=60), query=f"?deadline={deadline}")
         assert (solve["state"], solve["error"]["code"]) == ("failed", STOPPED[Stop.DEADLINE]["code"])

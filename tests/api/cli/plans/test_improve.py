@@ -173,7 +173,7 @@ def test_a_public_log_of_1935_tables_is_improved(run: Run, tmp_path: Path) -> No
     spec_path, log = tmp_path / "spec.json", tmp_path / "training.log"
     spec_path.write_bytes(gzip.decompress((folder / "spec_tr_none.json.gz").read_bytes()))
     log.write_bytes(gzip.decompress((folder / "planner_statistics.txt.gz").read_bytes()))
-    answer = run("improve", spec_path, log, "--time-limit", "2", "-o", tmp_path / "better.json")
+    answer = run("improve", spec_path, log, "--time-limit", "5", "-o", tmp_path / "better.json")
     assert answer.code == 0
     assert "HBM of 96 ranks against the print-out, by TorchRec's ledger" in answer.err
     theirs = run("evaluate", spec_path, log).document["score"]["objective_seconds"]

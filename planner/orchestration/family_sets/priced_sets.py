@@ -96,7 +96,7 @@ class PricedSets:
         """
         always: Bools = np.any([group.subsets.all(axis=0) for group in self._groups], axis=0)
         priced = [self._costs(known, always) for some in self._known for known in some]
-        #: (prices, N_g) what the subsets of each group cost, and (groups, prices) the least of all groups after it
+        # (prices, N_g) what the subsets of each group cost, and (groups, prices) the least of all groups after it
         costs = [np.array(of_group) for of_group in zip(*(costs for costs, _ in priced), strict=True)]
         least = np.array([np.min(cost, axis=1) for cost in costs])
         after = np.cumsum(least[::-1], axis=0)[::-1] - least
@@ -104,28 +104,27 @@ class PricedSets:
         # Parts of sets: their bound, the subsets of the first groups, and what these cost at each price.
         heap: list[tuple[float, int, tuple[int, ...], Floats]] = []
         heapq.heappush(heap, (-np.inf, next(order), (), np.array([rest for _, rest in priced])))
-        for number in itertools.count():
+        for _ in range(_MOST_PARTS):
             if not heap:
                 return None
             bound, _, chosen, taken = heapq.heappop(heap)
-            if number == _MOST_PARTS:
-                return Promising(bound_seconds=bound * (1 - ROUNDING), kinds=self._completed(chosen, costs))
-            if len(chosen) == len(costs):
-                kinds = self._completed(chosen, costs)
-                if kinds.tobytes() in without:
-                    continue
-                exact = self.bound_of(kinds)
-                if not heap or exact <= heap[0][0]:
-                    return Promising(bound_seconds=exact, kinds=kinds)
-                if exact > bound:
-                    heapq.heappush(heap, (exact, next(order), chosen, taken))
-                    continue
-                return Promising(bound_seconds=bound * (1 - ROUNDING), kinds=kinds)
-            found = taken[:, None] + costs[len(chosen)]
-            bounds = np.max(found + after[len(chosen)][:, None], axis=0)
-            for subset, seconds in enumerate(bounds.tolist()):
-                heapq.heappush(heap, (seconds, next(order), (*chosen, subset), found[:, subset]))
-        raise AssertionError
+            if len(chosen) < len(costs):
+                found = taken[:, None] + costs[len(chosen)]
+                bounds = np.max(found + after[len(chosen)][:, None], axis=0)
+                for subset, seconds in enumerate(bounds.tolist()):
+                    heapq.heappush(heap, (seconds, next(order), (*chosen, subset), found[:, subset]))
+                continue
+            kinds = self._completed(chosen, costs)
+            if kinds.tobytes() in without:
+                continue
+            exact = self.bound_of(kinds)
+            if not heap or exact <= max(bound, heap[0][0]):
+                return Promising(bound_seconds=exact, kinds=kinds)
+            heapq.heappush(heap, (exact, next(order), chosen, taken))
+        if not heap:
+            return None
+        bound, _, chosen, _ = heap[0]
+        return Promising(bound_seconds=bound * (1 - ROUNDING), kinds=self._completed(chosen, costs))
 
     def _completed(self, chosen: tuple[int, ...], costs: list[Floats]) -> Bools:
         """Return the kinds of a part of a set, with those of the other groups that cost least at the first prices."""

@@ -141,7 +141,7 @@ class _Kinds:
         return self._halves(kind, allowed, required, most_splits // 2)
 
     def _halves(self, kind: int, allowed: Bools, required: Bools, most_splits: int) -> int:
-        (without, _), (_, with_it) = _halves_of(allowed, required, kind)
+        (without, _), (_, with_it) = _without_and_with(allowed, required, kind)
         number = len(self._nodes)
         node: JsonNode = {"kind": kind}
         self._nodes.append(node)
@@ -152,7 +152,7 @@ class _Kinds:
         """Return what a split by a kind is worth: how many halves end there, and what prices prove of both."""
 
         def merit(kind: int) -> tuple[int, float]:
-            halves = _halves_of(allowed, required, kind)
+            halves = _without_and_with(allowed, required, kind)
             proven = [self._ranked.sets.best_prices(*half, self._wanted.way)[0] for half in halves]
             enough = self._enough_seconds
             return sum(one >= enough for one in proven), sum(min(one, enough) for one in proven)
@@ -180,7 +180,7 @@ class _Kinds:
         return _grow_boxes(rest, replace(self._wanted, max_boxes=1), self._nodes)
 
 
-def _halves_of(allowed: Bools, required: Bools, kind: int) -> tuple[tuple[Bools, Bools], tuple[Bools, Bools]]:
+def _without_and_with(allowed: Bools, required: Bools, kind: int) -> tuple[tuple[Bools, Bools], tuple[Bools, Bools]]:
     """Return the allowed and the required kinds of a set's plans without an open kind, and of those with it."""
     without, with_it = allowed.copy(), required.copy()
     without[kind], with_it[kind] = False, True

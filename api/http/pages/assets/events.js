@@ -3,7 +3,7 @@
 import { segment } from "./dom.js";
 import { keyHeaders } from "./key.js";
 
-/** Failures in a row, of connections without any event, after which nobody waits any longer. */
+/** Failures in a row, of connections without any event, after which the page stops waiting. */
 const MOST_FAILURES = 5;
 const AGAIN_MILLISECONDS = 2000;
 

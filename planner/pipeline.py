@@ -24,6 +24,8 @@ from planner.options.host_memory_fallback import (
     spilled_kernels,
     with_kernels_of,
 )
+from planner.orchestration.conclude import BYTES_MOVED, conclude
+from planner.orchestration.explore import explore
 from planner.orchestration.finish_plan import SolveContext, result_of, within_bound
 from planner.orchestration.incumbents import IncumbentReporter, OnResult
 from planner.orchestration.limits.own_time import StepsToTry, broken_limits, with_limits
@@ -37,7 +39,6 @@ from planner.orchestration.previous_plan import (
     with_move_price,
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
-from planner.orchestration.solve_compatible_sets import BYTES_MOVED, solve_compatible_sets
 from planner.pricing.price_options import price, prune
 from planner.pricing.serving import REQUEST_RATE, within_rate
 from planner.solver.machine import no_collection
@@ -195,7 +196,7 @@ def _solve(
         listed_seconds=listed_seconds,
     )
     reporter = IncumbentReporter(context, on_result)
-    result = solve_compatible_sets(context, options(), partitioner, reporter)
+    result = conclude(context, explore(context, options(), partitioner, reporter), reporter)
     if result.plan is None or not any(broken_limits(result.plan.evaluation)):
         return result
     return _within_limits(context, options(), result, partitioner, reporter)
@@ -224,7 +225,7 @@ def _within_limits(
         nonlocal is_cut_by_clock
         within = replace(context, limits=_extended(limits, context.began_seconds))
         limited = with_limits(priced, problem, step_seconds=step_seconds)
-        found = solve_compatible_sets(within, limited, searching, reporter)
+        found = conclude(within, explore(within, limited, searching, reporter), reporter)
         is_cut_by_clock = is_cut_by_clock or found.limit == _CLOCK
         return found
 

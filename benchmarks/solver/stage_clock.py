@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
+from planner.orchestration import explore as mode_search
 from planner.orchestration import finish_plan as finishing
 from planner.orchestration import list_options as listing
-from planner.orchestration import solve_compatible_sets as mode_search
 from planner.orchestration.family_sets import branch_kinds, family_set, kind_sets
 from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.greedy import Greedy

@@ -13,8 +13,8 @@ from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.errors import SolverDefect
+from planner.orchestration import explore as exploring
 from planner.orchestration import finish_plan as finishing
-from planner.orchestration import solve_compatible_sets as solve_compatible_sets
 from planner.orchestration.family_sets import family_set
 from planner.orchestration.finish_plan import within_bound
 from planner.pipeline import plan
@@ -285,7 +285,7 @@ def test_the_bound_looks_at_more_boxes_where_they_cost_less(monkeypatch: pytest.
         asked.append(max_boxes)
         return lower_bound(priced, max_boxes=1, known_seconds=known_seconds, is_over=is_over)
 
-    monkeypatch.setattr(solve_compatible_sets, "lower_bound", bounding)
+    monkeypatch.setattr(exploring, "lower_bound", bounding)
     limits = replace(LONG, work_limit_seconds=2.0)
     few, many = small_problem(), make_problem(*whole_tables(300, rows=1000))
     for problem, problem_limits in ((few, limits), (many, limits), (many, replace(limits, work_limit_seconds=8.0))):

@@ -10,7 +10,7 @@ from planner.orchestration.finish_plan import SolveContext
 from planner.orchestration.incumbents import IncumbentReporter
 from planner.orchestration.previous_plan import warm_start_from, with_home_sites
 from planner.solver.bounds.chain import Bound
-from planner.solver.evaluate import objective_of
+from planner.solver.evaluate import objective_of, violations
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import OnIncumbent, SearchOptions
 from planner.solver.partitioners.greedy import Greedy
@@ -18,6 +18,8 @@ from planner.solver.partitioners.resume import resume
 from planner.solver.partitioners.valid_start import within_move_budget
 from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 
+#: A plan that is known, and the problem that its shapes are of.
+Start = tuple[SolverProblem, Assignment]
 #: Part of the time limit that a reproducible solve spends on the first plan at most, counted in work.
 _FIRST = 0.1
 
@@ -85,6 +87,17 @@ def first_plan(
         outcome = Greedy(first_of_few=True, may_fail=deadline is not None).solve(
             priced, limits, SearchOptions(on_incumbent=report)
         )
+    return FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
+
+
+def started(context: SolveContext, priced: SolverProblem, known: SolverProblem, plan: Assignment) -> FamilySet | None:
+    """Return a set that begins with a plan of the problem ``known``; ``None`` if it does not hold the plan."""
+    assignment = transferred(plan, known, priced)
+    if assignment is None or violations(priced, assignment):
+        return None
+    if context.previous_state is not None:
+        priced, _ = at_home(context, priced)
+    outcome = Outcome(assignment=assignment, reason=Reason.FEASIBLE)
     return FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
 
 

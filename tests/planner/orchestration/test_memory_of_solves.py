@@ -7,7 +7,7 @@ import pytest
 
 from planner import pipeline
 from planner.domain.problem.problem import Problem
-from planner.orchestration import solve_compatible_sets as solving
+from planner.orchestration import explore as solving
 from planner.orchestration.family_sets.family_set import FamilySet
 from planner.orchestration.list_options import list_and_price
 from planner.solver.partitioners.base import SolveLimits

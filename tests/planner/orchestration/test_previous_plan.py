@@ -12,8 +12,8 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
+from planner.orchestration.conclude import BYTES_MOVED
 from planner.orchestration.previous_plan import allow_previous_piece_widths
-from planner.orchestration.solve_compatible_sets import BYTES_MOVED
 from planner.pipeline import plan
 from planner.solver.partitioners.base import Partitioner, SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat

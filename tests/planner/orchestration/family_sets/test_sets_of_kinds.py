@@ -12,7 +12,7 @@ from planner.domain.plan.movement import PreviousPlan
 from planner.domain.problem.problem import Dense, Problem
 from planner.options.compatible_families import compatible_family_sets
 from planner.options.enumerate import enumerate_families
-from planner.orchestration import solve_compatible_sets as solve_module
+from planner.orchestration import explore as solve_module
 from planner.orchestration.family_sets import sets_of_kinds as sets_of_kinds_module
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet

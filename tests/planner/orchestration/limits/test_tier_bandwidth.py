@@ -124,7 +124,7 @@ def test_a_plan_met_on_the_way_is_the_answer_if_no_other_leaves_tiers_time(
             reporter.report(priced, Incumbent(assignment=found, objective_seconds=seconds, partitioner="x"))
         return result_of(wrong)
 
-    monkeypatch.setattr(pipeline, "solve_compatible_sets", search)
+    monkeypatch.setattr(pipeline, "explore", search)
     streamed: list[PlanResult] = []
     result = plan(
         problem,

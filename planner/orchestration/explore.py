@@ -10,32 +10,26 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.domain.formats.units import format_bytes
-from planner.domain.plan.plan import PlanResult, Shortfall
+from planner.domain.plan.plan import PlanResult
 from planner.options.compatible_families import compatible_family_sets
-from planner.orchestration.explain_gap import late_gain, parts_of_gap
+from planner.orchestration.conclude import Explored
 from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
 from planner.orchestration.family_sets.deadline import Deadline
-from planner.orchestration.family_sets.family_set import FamilySet, first_plan, least_seconds
+from planner.orchestration.family_sets.family_set import FamilySet, Start, first_plan, least_seconds, started
 from planner.orchestration.family_sets.kind_sets import without_replaced_kinds
 from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds, sets_of_kinds
-from planner.orchestration.finish_plan import SolveContext, finish, result_of
-from planner.orchestration.incumbents import IncumbentReporter, with_nearer_rows
-from planner.orchestration.limits.shortfalls import no_plan, unmet, unpackable, unsatisfiable_modules
-from planner.orchestration.previous_plan import warm_start_from
+from planner.orchestration.finish_plan import SolveContext
+from planner.orchestration.incumbents import IncumbentReporter
+from planner.orchestration.limits.shortfalls import no_plan, unsatisfiable_modules
 from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.bounds.chain import lower_bound, quick_bound
 from planner.solver.evaluate import objective_of
-from planner.solver.listed_cuts import lists_all_cuts
 from planner.solver.machine import return_free_memory
 from planner.solver.memo import forget_derived
-from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import Incumbent, Partitioner, SearchOptions, SolveLimits
-from planner.solver.partitioners.resume import resume
 from planner.solver.problem import Outcome, Reason, SolverProblem
 
-BYTES_MOVED = "max_moved_bytes"  # a limit of the user's, and the resource that it leaves short
 # Parts of the time limit that a reproducible solve spends, counted in work.
 _BOUNDED = 0.25  # on the bound
 _SEARCHED = 0.5  # on the search, in each of its lanes
@@ -48,12 +42,20 @@ _UNSOLVED = 0.5  # of the time limit, at least, for a search that begins without
 _LATE = 0.02  # of the time limit: what ends so late may have been cut by the clock
 
 
-def solve_compatible_sets(
-    context: SolveContext, priced: SolverProblem, partitioner: Partitioner, reporter: IncumbentReporter
-) -> PlanResult:
+def explore(
+    context: SolveContext,
+    priced: SolverProblem,
+    partitioner: Partitioner,
+    reporter: IncumbentReporter,
+    start: Start | None = None,
+) -> Explored | PlanResult:
     """Find a first plan of every mode, bound them, and search those that may hold a better plan.
 
-    Where plans pay starts, modes are divided into sets of kinds, and ``priced`` goes as soon as the caller gives it up.
+    Returns a result without a plan if the rules of a module leave none. :func:`planner.orchestration.conclude.conclude`
+    makes the answer of what this returns.
+
+    With a ``start``, modes that hold it begin there. Where plans pay starts, modes are divided into sets of kinds, and
+    ``priced`` goes as soon as the caller gives it up.
     """
     found = compatible_family_sets(context.problem, context.families)
     if found.unsatisfiable_modules:
@@ -67,7 +69,10 @@ def solve_compatible_sets(
         reporter.raise_bound(quick_bound(pruned))
         if priced.num_kinds:  # bounds that follow are of other problems
             forget_derived(pruned)
-    family_sets = [first_plan(context, mode, reporter) for _, mode in modes]
+    family_sets = [
+        (None if start is None else started(context, mode, *start)) or first_plan(context, mode, reporter)
+        for _, mode in modes
+    ]
     _charge_any_move(context, family_sets, reporter)
     search = _Search(context, partitioner, reporter)
     # Work on bounds is counted; a machine that is too busy for it leaves the rest of the time to searches.
@@ -82,7 +87,7 @@ def solve_compatible_sets(
         return_free_memory()
         of_modes = [without_replaced_kinds(usable.pop(0)) for _ in modes]
         leaves, searched = search.of_kinds(of_modes, family_sets, of_all, bounded)
-        return _conclude(context, pruned, leaves, searched, reporter, exhaustive=found.exhaustive)
+        return Explored(pruned=pruned, holding_all=leaves, searched=searched, is_exhaustive=found.exhaustive)
     known = least_seconds(family_sets)
     for family_set in family_sets:
         most = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
@@ -96,7 +101,7 @@ def solve_compatible_sets(
     if bounded.ended_work:  # a proof holds, but with other bounds another plan within the gap may come out
         for one in family_sets:
             one.outcome = _cut_by_clock(one.outcome)
-    return _conclude(context, priced, family_sets, family_sets, reporter, exhaustive=found.exhaustive)
+    return Explored(pruned=priced, holding_all=family_sets, searched=family_sets, is_exhaustive=found.exhaustive)
 
 
 class _Search:
@@ -231,75 +236,3 @@ def _charge_any_move(context: SolveContext, family_sets: list[FamilySet], report
 def _max_boxes(context: SolveContext, priced: SolverProblem) -> int:
     """Return how many boxes the bound may look at: by size and work, not by the clock, so that plans repeat."""
     return affordable_boxes(_BOUNDED * context.limits.work_seconds, priced.num_options, priced.num_ranks)
-
-
-def _conclude(
-    context: SolveContext,
-    priced: SolverProblem,
-    family_sets: list[FamilySet],
-    searched: list[FamilySet],
-    reporter: IncumbentReporter,
-    *,
-    exhaustive: bool,
-) -> PlanResult:
-    """Pick the best outcome of all that were searched.
-
-    What a search proved holds only if every one of ``family_sets``, which hold all plans, has it and lists all cuts.
-    """
-    bound = reporter.bound
-    solved = [family_set for family_set in searched if family_set.outcome.assignment is not None]
-    complete = exhaustive and all(lists_all_cuts(family_set.priced) for family_set in family_sets)
-    if complete:
-        feasible = [family_set for family_set in family_sets if family_set.outcome.reason is not Reason.INFEASIBLE]
-        proven = min(
-            (max(family_set.bound.seconds, family_set.outcome.bound_seconds) for family_set in feasible), default=0.0
-        )
-        bound = max(bound, proven)
-    if not solved:
-        outcomes = [family_set.outcome for family_set in family_sets]
-        if all(found.reason is Reason.INFEASIBLE for found in outcomes):
-            return no_plan(unpackable(context.problem, priced, proven=exhaustive))
-        if (over := _over_budget(context, family_sets, bound)) is not None:
-            return over
-        detail = "; ".join(sorted({found.detail for found in outcomes} - {""}))
-        limit = next((found.limit for found in outcomes if found.limit), None)
-        return PlanResult(
-            plan=None, reason=Reason.NO_SOLUTION_FOUND, limit=limit, detail=detail, lower_bound_seconds=bound
-        )
-    best = min(solved, key=lambda family_set: family_set.seconds)
-    assert best.outcome.assignment is not None
-    for one in (*family_sets, *searched):  # no search follows, so that tables derived for searches only take memory
-        forget_derived(one.priced)
-    return_free_memory()
-    assignment = with_nearer_rows(context, best.priced, best.outcome.assignment)
-    finished = finish(context, best.priced, replace(best.outcome, assignment=assignment), bound)
-    gain = late_gain(context, reporter, objective_of(best.priced, assignment))
-    finished = replace(finished, late_gain_seconds=gain)
-    if finished.reason is Reason.OPTIMAL:
-        return result_of(finished)
-    bounds = [family_set.bound for family_set in family_sets] if exhaustive else []
-    parts = parts_of_gap(context, best.priced, assignment, bound, bounds, is_exact=complete)
-    return result_of(replace(finished, gap_parts=parts))
-
-
-def _over_budget(context: SolveContext, family_sets: list[FamilySet], bound: float) -> PlanResult | None:
-    """Say how many bytes a plan moves that was found without the limit, where more move than may."""
-    most = None if context.previous_state is None else context.previous_state.previous.max_moved_bytes
-    least = np.inf
-    for family_set in family_sets:
-        if context.previous_state is not None and family_set.priced.move is not None:
-            free = replace(family_set.priced, move=replace(family_set.priced.move, max_bytes=np.inf))
-            found = resume(free, warm_start_from(free, context.previous_state), context.limits).assignment
-            least = min(least, np.inf if found is None else moved_bytes(free, found))
-    if most is None or not most < least < np.inf:
-        return None
-    message = f"{format_bytes(least)} move to the plan found that moves least, and at most {format_bytes(most)} may"
-    shortfall = Shortfall(
-        resource=BYTES_MOVED,
-        required_bytes=least,
-        available_bytes=most,
-        scope="cluster",
-        message=message,
-        hint=f"raise previous_plan.max_moved_bytes to {math.ceil(least)}, or leave it out",
-    )
-    return unmet(shortfall, BYTES_MOVED, bound)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from planner.orchestration import solve_compatible_sets as solving
+from planner.orchestration import explore as solving
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet
 from planner.orchestration.family_sets.kind_sets import KindSet

@@ -27,6 +27,7 @@ from planner.options.host_memory_fallback import (
 from planner.orchestration.conclude import BYTES_MOVED, conclude
 from planner.orchestration.explore import explore
 from planner.orchestration.finish_plan import SolveContext, result_of, within_bound
+from planner.orchestration.goals.pursue import limits_of_first, pursue_goals
 from planner.orchestration.incumbents import IncumbentReporter, OnResult
 from planner.orchestration.limits.own_time import StepsToTry, broken_limits, with_limits
 from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
@@ -189,7 +190,7 @@ def _solve(
         problem=problem,
         families=families,
         cost_model=cost_model,
-        limits=limits,
+        limits=limits_of_first(problem, limits),
         assumptions=assumptions,
         began_seconds=began_seconds,
         previous_state=previous_state,
@@ -197,9 +198,18 @@ def _solve(
     )
     reporter = IncumbentReporter(context, on_result)
     result = conclude(context, explore(context, options(), partitioner, reporter), reporter)
-    if result.plan is None or not any(broken_limits(result.plan.evaluation)):
-        return result
-    return _within_limits(context, options(), result, partitioner, reporter)
+    if result.plan is not None and any(broken_limits(result.plan.evaluation)):
+        result = _within_limits(context, options(), result, partitioner, reporter)
+    return pursue_goals(
+        result,
+        problem,
+        cost_model=cost_model,
+        partitioner=partitioner,
+        limits=limits,
+        assumptions=assumptions,
+        previous=previous,
+        began_seconds=began_seconds,
+    )
 
 
 def _within_limits(

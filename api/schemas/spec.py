@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from api.schemas.base import Digest, Name, PrintOut, StrictModel, Title, fields_disagree
 from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.dense import DenseSpec
+from api.schemas.objectives import OrderedObjectiveSpec
 from api.schemas.table import Fraction, TableSpec
 from cost_models.hardware.profile_fields import FIELDS
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS, MAX_REMAINING_STEPS
@@ -242,6 +243,12 @@ class SpecDocument(StrictModel):
         description="step_time: sum over phases of the slowest rank; max_rank_time: slowest rank's sum; "
         "request_latency: slowest card's time for one request.",
         examples=["step_time"],
+    )
+    objectives: Annotated[list[OrderedObjectiveSpec], Field(min_length=1, max_length=4)] | None = Field(
+        default=None,
+        description="Objectives in their order, step_time among them: each is made small while those before it become "
+        "worse by no more than it tolerates. null is the objective alone.",
+        examples=[[{"name": "step_time"}, {"name": "fullest_rank", "tolerance": 0.02}]],
     )
     cost_model: Name = Field(default="roofline", description="Name of the cost model.", examples=["roofline"])
     count_starts: bool = Field(

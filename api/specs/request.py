@@ -99,6 +99,7 @@ SPEC_DIGEST_KEYS = (
     "constraints",
     "runtime",
     "objective",
+    "objectives",
     "cost_model",
     "count_starts",
     "checkpoint",

@@ -239,6 +239,28 @@ class GapPartsDocument(TypedDict):
     is_bound_final: Annotated[bool, "Whether a longer solve cannot raise the bound.", Example(False)]
 
 
+class TradePointDocument(TypedDict):
+    """What one search for an objective found: within its limits, no plan has a weighted sum below least_sum."""
+
+    weights: Annotated[dict[str, float], "Weight of each objective in the sum that was minimised, per unit of it."]
+    limits: Annotated[dict[str, float], "Largest values that were allowed, of objectives without a weight."]
+    values: Annotated[dict[str, float] | None, "Of the plan with the least sum that was found; null without one."]
+    least_sum: Annotated[float, "No plan within the limits has less."]
+
+
+class OrderedObjectiveDocument(TypedDict):
+    """One of the ordered objectives: its value in the plan, and what no plan within its limits goes below."""
+
+    name: Annotated[str, "Name of the objective.", Example("fullest_rank")]
+    unit: Annotated[str, "Unit of all its values: seconds, bytes or share.", Example("share")]
+    value: Annotated[float, "In the plan.", Example(0.42)]
+    value_before: Annotated[float, "In the plan that the objectives before it led to.", Example(0.61)]
+    value_at_turn: Annotated[float, "After its turn; objectives that follow may worsen it.", Example(0.42)]
+    lower_bound: Annotated[float, "No plan that keeps its limits has less.", Example(0.40)]
+    limits: Annotated[dict[str, float], "Largest values of the objectives before it, by name."]
+    points: Annotated[list[TradePointDocument], "The searches of its turn: other plans, and what they prove."]
+
+
 class RankBytesDocument(TypedDict):
     """A rank and its bytes."""
 
@@ -354,6 +376,9 @@ class SearchDocument(TypedDict):
         GapPartsDocument | None,
         "What the gap consists of; null of plans that are proven optimal, that pay for moves or that were not the"
         " result of a search, and where the bound is another model's.",
+    ]
+    objectives: Annotated[
+        list[OrderedObjectiveDocument] | None, "The ordered objectives in their order; null if the spec lists none."
     ]
     movement: Annotated[MovementDocument | None, "What moves from the previous plan; null without one."]
     provenance: Annotated[ProvenanceDocument, "Cost model, hardware, evidence, seed and versions."]

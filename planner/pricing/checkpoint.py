@@ -126,6 +126,15 @@ def checkpoint_load(
     )
 
 
+def full_checkpoint_bytes(problem: Problem, work: ShardWork, *, table: Ints, rows: Ints) -> Floats:
+    """Return the bytes of shards of so many rows in a full checkpoint, (num_shards,); 0 if there are none."""
+    checkpoint = problem.checkpoint
+    if checkpoint is None:
+        return np.zeros(work.num_shards)
+    shards = _Shards.of(problem, checkpoint, work, table, rows, _Copies.of(problem, work, problem.cluster.hardware))
+    return shards.stored_bytes(shards.held)
+
+
 def _size(checkpoint: Checkpoint, by_rank: Floats, snapshot: Floats, hosts: tuple[int, int]) -> CheckpointSize:
     by_host = by_rank.reshape(hosts).sum(axis=1)
     return CheckpointSize(

@@ -45,8 +45,13 @@ def busy_seconds(priced: SolverProblem, assignment: Assignment) -> Floats:
     """Return for how long every rank keeps each slower tier busy in one step, shape (R, K); K is 0 if none is read."""
     if priced.shape_busy_seconds is None:
         return np.zeros((priced.num_ranks, 0))
+    return rank_amounts(priced, assignment, priced.shape_busy_seconds)
+
+
+def rank_amounts(priced: SolverProblem, assignment: Assignment, amounts: Floats) -> Floats:
+    """Add up over each rank's pieces what one of each shape adds, (S, columns) to (R, columns)."""
     shape = assignment.piece_shape
-    return _spread(priced, priced.shape_busy_seconds[shape], assignment.piece_site, priced.shape_scope[shape])
+    return _spread(priced, amounts[shape], assignment.piece_site, priced.shape_scope[shape])
 
 
 def _spread(priced: SolverProblem, amounts: Floats, site: Ints, scope: NDArray[np.int8]) -> Floats:

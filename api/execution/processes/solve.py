@@ -64,6 +64,8 @@ class Incumbent:
     objective: dict[str, Any]  # as in the plan document
     partitioner: str
     movement: dict[str, Any] | None = None  # as in the plan document
+    #: whether the plan is what ordered objectives led to, which have no say in plans on the way there
+    is_ordered: bool = False
     head: dict[str, object] = field(default_factory=dict)  # what lists show of the plan document, by its keys
 
     @classmethod
@@ -80,6 +82,7 @@ class Incumbent:
             objective=plan["objective"],
             partitioner=plan["provenance"]["partitioner"],
             movement=plan.get("movement"),
+            is_ordered=bool(plan.get("objectives")),
             head={
                 **{key: plan[key] for key in ("plan_digest", "name", "world_size", "objective")},
                 "provenance": {key: plan["provenance"][key] for key in ("hardware_profile", "cost_model")},
@@ -94,7 +97,10 @@ class Incumbent:
 
     def to_file(self) -> bytes:
         """Return a line of what the server wants to know at once, then the plan, whose megabytes it need not read."""
-        head = {name: getattr(self, name) for name in ("digest", "objective", "partitioner", "movement", "head")}
+        head = {
+            name: getattr(self, name)
+            for name in ("digest", "objective", "partitioner", "movement", "is_ordered", "head")
+        }
         return canonical_bytes(head) + b"\n" + self.document
 
     @property

@@ -139,7 +139,11 @@ class SolveWriter:
 
 
 def _better(first: Incumbent | None, second: Incumbent | None) -> Incumbent | None:
-    """Return the plan with the lower objective, of equal ones that with the higher bound; else the first."""
+    """Return the plan with the lower objective, of equal ones that with the higher bound; else the first.
+
+    A plan that ordered objectives led to comes before any that was found on the way there.
+    """
     if first is None or second is None:
         return first or second
-    return second if (second.seconds, -second.bound_seconds) < (first.seconds, -first.bound_seconds) else first
+    of_first, of_second = ((not one.is_ordered, one.seconds, -one.bound_seconds) for one in (first, second))
+    return second if of_second < of_first else first

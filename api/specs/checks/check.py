@@ -5,6 +5,7 @@ from api.specs.checks.dense import check_dense
 from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
 from api.specs.checks.modules import check_modules
 from api.specs.checks.names import check_groups, check_names
+from api.specs.checks.objectives import check_objectives
 from api.specs.checks.serving import check_serving
 from api.specs.checks.tables import check_tables
 from api.specs.issues import IssueCollector
@@ -22,6 +23,7 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_modules(state, issues)
     check_groups(state, issues)
     check_serving(state, issues)
+    check_objectives(state, issues)
     check_dense(state, issues)
     _check_settings(state, issues)
 

@@ -8,6 +8,7 @@ from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from api.specs.to_domain.checkpoint import checkpoint_of
 from api.specs.to_domain.dense import dense_of
+from api.specs.to_domain.goals import goals_of
 from api.specs.to_domain.pinned_tables import pin_tables
 from api.specs.to_domain.tables import tables_of
 from cost_models.hardware.hardware import Hardware
@@ -29,7 +30,7 @@ _RANK_SETTINGS = _fields(
 )
 #: What a problem is made of, apart from its cluster, its tables and their groups.
 _SETTINGS = (
-    *("/runtime", "/objective", "/serving", "/checkpoint"),
+    *("/runtime", "/objective", "/objectives", "/serving", "/checkpoint"),
     *_fields("model", ModelSpec.model_fields, "tables"),
     *_fields("constraints", JointConstraintsSpec.model_fields, "same_rank", "apart"),
 )
@@ -101,6 +102,7 @@ def _problem(
         apart=apart,
         runtime=spec.runtime,
         objective=spec.objective,
+        goals=goals_of(spec.objectives or []),
         counts_starts=spec.count_starts,
         checkpoint=None if spec.checkpoint is None else checkpoint_of(spec.checkpoint),
     )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cost_models.vocabulary import Evidence, Phase, Scheme, Tier
 from planner.domain.plan.diagnosis import Diagnosis
+from planner.domain.plan.goals import GoalResult
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.whole_step import WholeStep
@@ -197,6 +198,7 @@ class Plan:
     found_seconds: float | None = None  # from the beginning of the search until this plan; None where none was made
     late_gain_seconds: float | None = None  # of the second half of the solve; None if the first half found no plan
     gap_parts: GapParts | None = None  # None of proven plans, and where the bound is not of this search
+    goals: tuple[GoalResult, ...] = ()  # in their order; () where the objective is all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

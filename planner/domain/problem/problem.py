@@ -9,6 +9,7 @@ from planner.domain.expect import expect
 from planner.domain.problem.checkpoint import Checkpoint
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.dense import Dense
+from planner.domain.problem.goals import CHECKPOINT_UPLOAD, STEP_TIME, Goal
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.table import Table
 
@@ -73,6 +74,7 @@ class Problem:
     #: whether what a step pays once per sharding type counts, where the cost model and the runtime know it
     counts_starts: bool = True
     checkpoint: Checkpoint | None = None  # how the job is checkpointed, where the user says
+    goals: tuple[Goal, ...] = ()  # in their order, ``step_time`` among them; () where the objective is all
 
     def __post_init__(self) -> None:
         """Check what can be checked without names; ``api.specs.parse`` reports the rest with pointers."""
@@ -87,6 +89,10 @@ class Problem:
             is_untrained = all(table.optimizer.name == "none" for table in self.tables)
             expect(is_untrained, 'optimizer "none" of every table where requests are served')
             expect(self.checkpoint is None, "no checkpoint where requests are served")
+        names = [goal.name for goal in self.goals]
+        expect(len(set(names)) == len(names), "each goal once")
+        expect(not names or (self.objective == STEP_TIME and STEP_TIME in names), f"{STEP_TIME} among the goals")
+        expect(self.checkpoint is not None or CHECKPOINT_UPLOAD not in names, f"a checkpoint for {CHECKPOINT_UPLOAD}")
         expect(self.pipeline in PIPELINES, f"pipeline to be one of {', '.join(PIPELINES)}")
         expect(len({t.name for t in self.tables}) == len(self.tables), "table names to be unique")
 

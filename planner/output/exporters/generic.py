@@ -20,6 +20,7 @@ from planner.output.plan_document import (
     GapPartsDocument,
     LoadsDocument,
     MovementDocument,
+    OrderedObjectiveDocument,
     PhaseDocument,
     PredictionDocument,
     RankDocument,
@@ -68,6 +69,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         "checkpoint": None if evaluation.checkpoint is None else _compact_checkpoint(evaluation.checkpoint),
         "surrogate": None if plan.surrogate is None else image_of(SurrogateDocument, plan.surrogate),
         "gap_parts": None if plan.gap_parts is None else image_of(GapPartsDocument, plan.gap_parts),
+        "objectives": [image_of(OrderedObjectiveDocument, goal) for goal in plan.goals] or None,
         "movement": None if plan.movement is None else _movement(plan.movement),
         "provenance": {
             "cost_model": evaluation.cost_model,

@@ -22,6 +22,7 @@ from planner.output.explain.text.layout import (
     wrapped,
 )
 from planner.output.explain.text.movement import movement_lines
+from planner.output.explain.text.objectives import objective_lines
 from planner.output.explain.text.prediction import prediction_lines
 from planner.output.explain.text.starts import start_lines
 from planner.output.explain.text.storage import storage_of, with_storage
@@ -62,6 +63,7 @@ def explain_plan(plan: CompactPlanDocument) -> str:
     sections = (
         _heading(plan),
         _objective(plan),
+        objective_lines(plan),
         whole_step_lines(plan),
         prediction_lines(plan),
         movement_lines(plan),

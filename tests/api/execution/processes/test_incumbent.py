@@ -11,7 +11,7 @@ from planner.pipeline import plan
 from planner.solver.partitioners.kernels.cache import is_warm
 from tests.support.service import planners
 from tests.support.service.live import Live
-from tests.support.service.specs import TINY, raw
+from tests.support.service.specs import TINY, raw, tiny
 
 
 def job_of(spec: object, folder: Path) -> SolveJob:
@@ -39,6 +39,19 @@ def test_a_file_holds_what_the_plan_says(tmp_path: Path) -> None:
     preserved = Incumbent.of_file(content)
     assert preserved == Incumbent.of(preserved.document)
     assert Incumbent.of_file(best.to_file()) == best == Incumbent.of(best.document)
+
+
+def test_ordered_objectives_decide_whatever_was_found_on_the_way(tmp_path: Path) -> None:
+    """The emptiest rank comes first, so that the step is longer than that of the plan that was streamed."""
+    changes = {"model__tables__0__num_embeddings": 3_000_000, "solver__partitioner": "portfolio"}
+    ordered = [{"name": "fullest_rank"}, {"name": "step_time"}]
+    with Live.of(tmp_path) as live:
+        free = live.solve(tiny(**changes))["result"]
+        solve = live.solve(tiny(**changes, objectives=ordered))
+        plan = live.get(f"/v1/plans/{solve['result']['plan_digest']}").json()
+    assert solve["result"]["objective"]["seconds"] > free["objective"]["seconds"] * 1.01
+    assert [one["name"] for one in plan["objectives"]] == ["fullest_rank", "step_time"]
+    assert solve["result"]["termination"]["limit"] == "objectives"
 
 
 def test_the_server_need_not_read_the_plan(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ EXCEPTIONS = {
     "plan_evidence.js": {"entry": _Assumption},
     "plan_extra.js": {"entry": definition.RankBytesDocument},
     "plan_gap.js": {"parts": definition.GapPartsDocument},
+    "plan_objectives.js": {"one": definition.OrderedObjectiveDocument, "point": definition.TradePointDocument},
     "plan_facts.js": {"entry": None},  # of the list of plans
     "plan_use.js": {"entry": None},  # of the list of plans
     "plan_why.js": {"entry": None, "phase": None},  # of an explanation
@@ -107,6 +108,7 @@ def test_pages_read_most_parts_of_a_plan(root: Path) -> None:
         "serving",
         "prediction",
         "gap_parts",
+        "objectives",
     }
 
 

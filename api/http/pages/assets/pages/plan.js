@@ -9,6 +9,7 @@ import { evidenceSection } from "./plan_evidence.js";
 import { extraSections } from "./plan_extra.js";
 import { reason } from "./plan_facts.js";
 import { memorySection } from "./plan_memory.js";
+import { objectivesSection } from "./plan_objectives.js";
 import { searchSection } from "./plan_search.js";
 import { tablesSection } from "./plan_tables.js";
 import { timeSection } from "./plan_time.js";
@@ -33,6 +34,7 @@ export async function planPage(planDigest) {
       memorySection(plan),
       tablesSection(plan),
       extraSections(plan),
+      objectivesSection(plan),
       searchSection(plan),
       whySection(plan),
       evidenceSection(plan),

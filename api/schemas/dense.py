@@ -80,6 +80,12 @@ class DenseSpec(StrictModel):
         " Unit: bytes.",
         examples=[60_000_000],
     )
+    activation_bytes: Annotated[float, Field(ge=0, le=2.0**60)] | None = Field(
+        default=None,
+        description="Activations that the dense part keeps for its backward pass, of one rank; taken off every rank's"
+        " memory. null: not known, left to the margin. Unit: bytes.",
+        examples=[12_000_000_000],
+    )
     gradient_dtype: GradientTypeName | None = Field(
         default=None,
         description="Type of dense gradients in their all-reduce, of weights in fp32; null: as many bytes as weights.",

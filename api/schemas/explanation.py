@@ -65,6 +65,19 @@ class TierUseDocument(Document):
     )
 
 
+class MemoryPeakDocument(Document):
+    """When the device of the rank with the highest peak holds most in a training step."""
+
+    rank: int = Field(description="The rank that holds most at once.", examples=[3])
+    peak_phase: str = Field(description="The first phase in which it does.", examples=["dense_backward"])
+    peak_bytes: BytesTaken = Field(description="What it holds then. Unit: bytes.")
+    buffer_bytes: BytesTaken = Field(description="Of these, buffers of the phase. Unit: bytes.")
+    largest_buffer: str | None = Field(
+        description="The largest of these buffers; null where there are none.", examples=["activations"]
+    )
+    device_bytes: BytesTaken = Field(description="Of the whole device. Unit: bytes.")
+
+
 class ShadowPriceDocument(Document):
     """What one change of the hardware would save."""
 
@@ -142,6 +155,9 @@ class ExplanationDocument(Document):
     objective: ExplainedObjective
     binding: BindingDocument
     tiers: list[TierUseDocument] = Field(description="Tiers that hold or serve any rows, the nearest first.")
+    memory: MemoryPeakDocument | None = Field(
+        description="When memory is fullest in a step; null where requests are served."
+    )
     phases: list[BindingPhaseDocument] = Field(description="Counted phases that take any time.")
     shadow_prices: list[ShadowPriceDocument] = Field(description="What more memory or faster links would buy.")
     num_tables: int = Field(description="Tables of the plan.", examples=[26])

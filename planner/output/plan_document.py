@@ -75,6 +75,19 @@ class TerminationDocument(TypedDict):
     detail: Annotated[str, "In words."]
 
 
+class StepMemoryDocument(TypedDict):
+    """What the device memory of a rank holds over a training step."""
+
+    device_bytes: Annotated[int, "Of the whole memory. Unit: bytes.", Example(80_000_000_000)]
+    peak_bytes: Annotated[int, "The most that it holds in any phase. Unit: bytes.", Example(61_000_000_000)]
+    peak_phase: Annotated[str, "The first phase with that.", Example("dense_backward")]
+    persistent_bytes: Annotated[dict[str, int], "What stays through the step, line by line. Unit: bytes."]
+    buffer_bytes: Annotated[
+        dict[str, dict[str, int]], "What is held in one phase besides, by phase and there line by line. Unit: bytes."
+    ]
+    phase_bytes: Annotated[dict[str, int], "Of both together, by phase. Unit: bytes."]
+
+
 class RankDocument(TypedDict):
     """One rank under a plan."""
 
@@ -99,6 +112,9 @@ class RankDocument(TypedDict):
     torchrec_bytes: Annotated[
         dict[str, int] | None,
         "Taken by tables as TorchRec's own planner estimates, by tier; null with other cost models. Unit: bytes.",
+    ]
+    step_memory: Annotated[
+        StepMemoryDocument | None, "The accelerator's memory over a step; null where requests are served."
     ]
 
 

@@ -117,7 +117,7 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
         np.where(hot_rows > 0, stored_rows * REMAP_BYTES, 0.0),
         *(caches[line] for line in CACHE_LINES),
         _input_buffers(work, ledger) * inputs,
-        _output_buffers(problem, work, ledger),
+        output_buffer_bytes(problem, work, ledger),
     )
     device = problem.cluster.device_tier
     of_kernel = np.array([kernel.tier(device) for kernel in Kernel], dtype=np.int8)
@@ -193,7 +193,7 @@ def _input_buffers(work: ShardWork, ledger: Ledger) -> Floats:
     return np.ceil(work.batch_ids * _all_ranks(work) / work.row_shards * ID_BYTES)
 
 
-def _output_buffers(problem: Problem, work: ShardWork, ledger: Ledger) -> Floats:
+def output_buffer_bytes(problem: Problem, work: ShardWork, ledger: Ledger) -> Floats:
     """Return the bytes of pooled rows (partial ones if rows are cut) that one shard writes for all ranks."""
     if problem.pipeline != "none" and ledger == TORCHREC:
         return np.zeros(work.num_shards)
@@ -217,14 +217,16 @@ def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
     """Return the lines that are taken off one rank's memory before tables.
 
     TorchRec's ``HeuristicalStorageReservation``: a margin, a multiple of the dense
-    parameters, and copies of one local batch's ids, poolings not counted.
+    parameters, and copies of one local batch's ids, poolings not counted. Activations of the dense part are reserved
+    where the spec gives them.
     """
-    rules = problem.reservation
+    rules, activations = problem.reservation, problem.dense.activation_bytes
     return {
         "margin": capacity_bytes - math.floor((1 - rules.hbm_fraction) * capacity_bytes),
         "dense_parameters": rules.dense_multiplier * problem.dense.parameter_bytes,
         "input_batches": float(math.ceil(problem.batch_pooling * ID_BYTES)) * rules.input_copies,
         "collective_buffers": rules.collective_bytes,
+        **({} if activations is None else {"activations": activations}),
     }
 
 

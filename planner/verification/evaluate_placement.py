@@ -14,6 +14,7 @@ from cost_models.protocol import AssignmentModel, CostModel, IntervalModel
 from cost_models.vocabulary import STEP_PHASES, Evidence, Phase, Tier
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, StartLoad, TierLoad
+from planner.domain.plan.step_memory import StepMemory
 from planner.domain.problem.problem import Problem
 from planner.pricing.analytic_prediction import analytic_prediction, rank_limits, start_limits
 from planner.pricing.checkpoint import checkpoint_load, price_work
@@ -23,6 +24,7 @@ from planner.pricing.phases import exposed_seconds, objective_of_ranks, phase_wi
 from planner.pricing.placed_work import PlacedWork
 from planner.pricing.serving import message_evidence, message_loads, serving_load
 from planner.pricing.starts import UsedStarts, starts_of_placement
+from planner.pricing.step_memory import step_memory
 from planner.pricing.tier_traffic import Traffic, shard_traffic
 from planner.pricing.whole_step import whole_step
 
@@ -106,7 +108,14 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         objective_seconds=float(objective_of_ranks(problem, counted, seconds)),
         step_time_seconds=float(np.sum(exposed)) if is_step else None,
         max_rank_time_seconds=float(np.max(rank_time)) if is_step else None,
-        ranks=_rank_loads(problem, seconds, ledger.lines, by_torchrec, placed.lookups_by_rank(problem)),
+        ranks=_rank_loads(
+            problem,
+            seconds,
+            ledger.lines,
+            by_torchrec,
+            placed.lookups_by_rank(problem),
+            step_memory(problem, placed, ledger.lines),
+        ),
         phases=tuple(
             PhaseLoad(
                 phase=phase,
@@ -198,12 +207,13 @@ def _rank_loads(
     by_tier: Floats,
     by_torchrec: Floats | None,
     lookups: tuple[Floats, Floats],
+    memory: tuple[StepMemory, ...] | None,
 ) -> tuple[RankLoad, ...]:
     """Name what every rank has.
 
     ``by_tier`` are its bytes by tier and line, shape (num_ranks, NUM_TIERS, len(LINES)), ``by_torchrec`` those that
     TorchRec's planner believes in, (num_ranks, NUM_TIERS), and ``lookups`` its lookups and the bytes of the ids that
-    reach it, (num_ranks,) each.
+    reach it, (num_ranks,) each; ``memory`` is what its device holds in each phase of a step.
     """
     cluster, device = problem.cluster, problem.cluster.device_tier
     capacity = capacity_bytes(problem)
@@ -220,6 +230,7 @@ def _rank_loads(
             lookups=float(lookups[0][rank]),
             id_bytes=float(lookups[1][rank]),
             torchrec_bytes=None if by_torchrec is None else {t: float(by_torchrec[rank, t]) for t in tiers},
+            step_memory=None if memory is None else memory[rank],
         )
         for rank in range(problem.world_size)
     )

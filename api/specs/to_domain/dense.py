@@ -27,6 +27,7 @@ def dense_of(spec: DenseSpec, *, samples_per_rank: float, hardware: Hardware, is
         forward_seconds=spec.forward_seconds,
         backward_seconds=spec.backward_seconds,
         parameter_bytes=parameter_bytes,
+        activation_bytes=spec.activation_bytes,
         gradient_bytes=gradient_bytes,
     )
     forward_flops = spec.forward_flops_per_sample if layers is None else layers.forward_flops_per_sample

@@ -11,6 +11,7 @@ from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.goals import GoalResult
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
+from planner.domain.plan.step_memory import StepMemory
 from planner.domain.plan.whole_step import WholeStep
 from planner.domain.problem.checkpoint import CheckpointLoad
 
@@ -32,6 +33,7 @@ class RankLoad:
     id_bytes: float | None = None  # of the ids that reach it in one step
     #: what TorchRec's planner believes that tables take, by tier; ``None`` unless its estimator prices the plan
     torchrec_bytes: Mapping[Tier, float] | None = None
+    step_memory: StepMemory | None = None  # of the device over a training step; None where requests are served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

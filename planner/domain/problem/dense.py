@@ -14,13 +14,14 @@ class Dense:
     forward_seconds: float | None = None
     backward_seconds: float | None = None
     parameter_bytes: float = 0.0
+    activation_bytes: float | None = None  # that the backward pass needs, all at once when it begins; None: not known
     gradient_bytes: float | None = None  # that the all-reduce of a step carries; None: ``parameter_bytes``
     #: names of the hardware numbers behind the seconds, and the weakest of them, if they were computed from operations
     hardware_numbers: frozenset[str] = frozenset()
     evidence: Evidence = Evidence.GIVEN
 
     def __post_init__(self) -> None:
-        for name in ("forward_seconds", "backward_seconds", "parameter_bytes", "gradient_bytes"):
+        for name in ("forward_seconds", "backward_seconds", "parameter_bytes", "activation_bytes", "gradient_bytes"):
             value = getattr(self, name)
             expect(value is None or 0 <= value < math.inf, f"{name} >= 0")
 

@@ -18,6 +18,7 @@ from planner.orchestration.family_sets.kind_sets import whole_set
 from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.explain.alternatives import Alternative, Alternatives
 from planner.output.explain.bottlenecks import BindingPhase, binding_phases, seconds_on_binding_ranks
+from planner.output.explain.memory_peak import MemoryPeak, memory_peak
 from planner.output.explain.reasons import reason
 from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_prices, seconds_of_shapes
 from planner.output.explain.tier_use import Binding, TierUse, binding, binding_rate, tier_uses
@@ -64,6 +65,7 @@ class Explanation:
     device_tier: Tier  # where rows lie that no kernel keeps elsewhere
     binding: Binding
     tiers: tuple[TierUse, ...]  # in the order of Tier
+    memory: MemoryPeak | None  # of the rank that holds most at once; None where requests are served
     phases: tuple[BindingPhase, ...]
     shadow_prices: tuple[ShadowPrice, ...]
     num_tables: int
@@ -80,6 +82,7 @@ class Explanation:
             "cost_model": self.cost_model,
             "binding": {"rate": self.binding.rate, "tiers": [tier.label for tier in self.binding.tiers]},
             "tiers": [_tier_document(use) for use in self.tiers],
+            "memory": None if self.memory is None else self.memory.to_document(),
             "phases": [
                 {**_phase_document(phase), "rate": binding_rate(self.shadow_prices, phase.phase)}
                 for phase in self.phases
@@ -122,7 +125,8 @@ def explain(
     phases = binding_phases(priced, found.seconds, evidence, bound.hint, relaxed.charged_seconds)
     weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)
     prices = (*memory_prices(priced, bound.hint, weakest, tier), *hardware_prices(plan, cost_model))
-    uses = tier_uses(score(problem, placement, asked), problem.cluster.hardware)
+    evaluation = score(problem, placement, asked)
+    uses = tier_uses(evaluation, problem.cluster.hardware)
     weight = seconds_on_binding_ranks(priced, plan.assignment, found.seconds)
     heaviest = np.argsort(-weight, kind="stable")[:max_tables].tolist()
     return Explanation(
@@ -134,6 +138,7 @@ def explain(
         device_tier=tier,
         binding=binding(prices, uses),
         tiers=uses,
+        memory=memory_peak(evaluation),
         phases=phases,
         shadow_prices=prices,
         num_tables=priced.num_tables,

@@ -60,7 +60,12 @@ del SERVED["model"]["batch_size_per_rank"]
 SPECS: Mapping[str, dict[str, Any]] = {
     "everything": tiny(
         schema_version=1,
-        model__dense={"forward_seconds": 0.001, "backward_seconds": 0.002, "parameter_bytes": 1e6},
+        model__dense={
+            "forward_seconds": 0.001,
+            "backward_seconds": 0.002,
+            "parameter_bytes": 1e6,
+            "activation_bytes": 1e6,
+        },
         model__tables__0__constraints=CONSTRAINTS | {"cache_load_factors": [0.5]},
         hardware__overrides={"hbm_bytes": BYTES, "ddr_bytes": BYTES, "relative_speed_by_rank": [1.0, 0.5]},
         constraints={

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from planner.domain.plan.plan import Evaluation
+from planner.domain.plan.plan import Evaluation, RankLoad
 from tests.support.oracle.plan import Recomputed, recompute
 
 
@@ -22,6 +22,7 @@ def figures(spec: dict[str, Any], plan: dict[str, Any], evaluation: Evaluation) 
             yield f"reserved of rank {rank}, {place}", taken.get(place, 0.0), mine.reserved[rank][place]
         yield f"lookups of rank {rank}", load.lookups, mine.lookups[rank]
         yield f"id bytes of rank {rank}", load.id_bytes, mine.id_bytes[rank]
+        yield from _step_memory(rank, load, mine)
         if load.torchrec_bytes is not None and mine.torchrec_bytes is not None:
             for tier, held in load.torchrec_bytes.items():
                 yield f"torchrec bytes of rank {rank}, {tier.label}", held, mine.torchrec_bytes[rank][tier.label]
@@ -39,6 +40,24 @@ def figures(spec: dict[str, Any], plan: dict[str, Any], evaluation: Evaluation) 
         yield f"{tier.tier.label}, read", tier.read_bytes, of_rank.read
         yield f"{tier.tier.label}, written", tier.written_bytes, of_rank.written
         yield f"{tier.tier.label}, operations", tier.operations, of_rank.operations
+
+
+def _step_memory(rank: int, load: RankLoad, mine: Recomputed) -> Iterator[tuple[str, float, float]]:
+    """Yield what the device of a rank holds in each phase of a step."""
+    memory = load.step_memory
+    assert (memory is None) == (mine.buffers is None)
+    if memory is None or mine.buffers is None:
+        return
+    stays, buffers = mine.persistent[rank], mine.buffers[rank]
+    for line, held in memory.persistent_bytes.items():
+        yield f"rank {rank} through a step, {line}", held, stays[line]
+    totals = {phase: sum(stays.values()) for phase in memory.phase_bytes}
+    for phase, lines in memory.buffer_bytes.items():
+        for line, held in lines.items():
+            yield f"rank {rank} in {phase.label}, {line}", held, buffers[phase.label, line]
+        totals[phase] += sum(amount for (name, _), amount in buffers.items() if name == phase.label)
+        yield f"rank {rank} in {phase.label}", memory.phase_bytes[phase], totals[phase]
+    yield f"peak of rank {rank}", memory.peak_bytes, max(totals.values())
 
 
 def differ(first: float, second: float, tolerance: float) -> bool:

@@ -110,6 +110,7 @@ def reserved(job: Job, rank: int) -> Counter[tuple[str, str]]:
             (device, "dense_parameters"): dense * (1 if is_served else 6),
             (device, "input_batches"): math.ceil(8 * ids) * (1 if is_served else 20),
             (device, "collective_buffers"): constraints.get("reserved_collective_bytes") or 0.0,
+            (device, "activations"): job.dense.get("activation_bytes") or 0.0,
         }
     )
     ddr = machine.numbers.get("ddr_bytes", 0.0)

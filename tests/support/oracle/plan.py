@@ -12,6 +12,7 @@ from tests.support.oracle.seconds.roofline import lookup_seconds, request_second
 from tests.support.oracle.seconds.starts import starts_of_plan
 from tests.support.oracle.seconds.torchrec import torchrec_bytes, torchrec_seconds
 from tests.support.oracle.shards import FETCHES_AHEAD, Job, Shard, shards_of
+from tests.support.oracle.step_memory import Moments, persistent, step_memory
 from tests.support.oracle.tiers import Moved, add_shard
 
 #: What takes longer on a rank of less than the hardware's speed.
@@ -47,6 +48,8 @@ class Recomputed:
     tiers: list[dict[str, Moved]]  # of every rank
     step_seconds: float  # that tiers are held against
     whole_step: dict[str, float] | None
+    persistent: list[dict[str, float]]  # of every rank's device over a step
+    buffers: list[Moments] | None  # of every rank in each phase of a step; None of requests
 
 
 def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
@@ -90,10 +93,13 @@ def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
             of_torchrec[shard.rank].update(torchrec_bytes(job, shard))
     step_phases = [one for one in _counted(model) if one != "checkpoint"]
     sparse = _step_time(job, step_phases, seconds)
+    held, taken = rank_lines(job, shards), [reserved(job, rank) for rank in range(job.machine.world)]
     return Recomputed(
         seconds=[dict(one) for one in seconds],
-        bytes=rank_lines(job, shards),
-        reserved=[reserved(job, rank) for rank in range(job.machine.world)],
+        bytes=held,
+        reserved=taken,
+        persistent=[persistent(job, lines, of_rank) for lines, of_rank in zip(held, taken, strict=True)],
+        buffers=step_memory(job, shards),
         torchrec_bytes=of_torchrec,
         objective=_objective(job, model, seconds),
         lookups=lookups,

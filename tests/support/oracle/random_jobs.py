@@ -119,6 +119,8 @@ def _widen_dense(rng: np.random.Generator, spec: Spec, *, is_cpu: bool) -> None:
             dense["layers"]["cross_layers"] = {"num_layers": 3, "width": 700, "rank": rank}
     if rng.random() < 0.5:
         dense["gradient_dtype"] = str(rng.choice(["fp32", "fp16", "bf16"]))
+    if rng.random() < 0.5:
+        dense["activation_bytes"] = float(rng.choice([0, 2e8, 3e9]))
     rates = {f"{dense['compute_dtype']}_flops_per_second": 9e14, "dense_efficiency": 0.5}
     if rng.random() < 0.5:
         rates["step_overhead_seconds"] = 3e-4

@@ -22,6 +22,7 @@ from planner.domain.plan.plan import (
     TierLoad,
 )
 from planner.domain.plan.shards import Shards
+from planner.domain.plan.step_memory import MemoryPhase, StepMemory
 from planner.domain.plan.whole_step import WholeStep
 from planner.domain.problem.checkpoint import CheckpointLoad, CheckpointSize
 
@@ -91,6 +92,14 @@ def _evaluation() -> Evaluation:
                 ledger_bytes={Tier.HBM: {"cache": 100.4}, Tier.DDR: {"weights": 320.6}},
                 reserved_bytes={Tier.HBM: {"margin": 1e8}},
                 torchrec_bytes={Tier.HBM: 90.4, Tier.DDR: 0.0},
+                step_memory=StepMemory(
+                    device_bytes=2e9,
+                    peak_bytes=150.4,
+                    peak_phase=MemoryPhase.DENSE_FORWARD,
+                    persistent_bytes={"tables": 100.4},
+                    buffer_bytes={MemoryPhase.DENSE_FORWARD: {"activations": 50.0}},
+                    phase_bytes={MemoryPhase.DENSE_FORWARD: 150.4},
+                ),
             )
             for rank in RANKS
         ),

@@ -7,6 +7,7 @@ from planner.domain.formats.units import format_bytes, format_seconds
 from planner.domain.problem.problem import REQUEST_LATENCY
 from planner.output.explain.bottlenecks import NEAR_SLOWEST, BindingPhase
 from planner.output.explain.explanation import Explanation, TableReason
+from planner.output.explain.memory_peak import MemoryPeak
 from planner.output.explain.shadow_prices import AT_MOST, RELAXATION, ShadowPrice
 from planner.output.explain.text.layout import INDENT, WIDTH, columns, paragraph, shortened
 from planner.output.explain.text.unit_of_work import unit_of_work
@@ -23,6 +24,7 @@ def explanation_text(explanation: Explanation, *, name: str) -> str:
         _heading(explanation, name),
         _phases(explanation.phases, explanation.objective, explanation.shadow_prices),
         _tiers(explanation.tiers, unit_of_work(explanation.objective)),
+        _memory(explanation.memory),
         _prices(explanation.shadow_prices),
         _tables(explanation.tables, explanation.num_tables),
     )
@@ -103,6 +105,19 @@ def _tiers(uses: Sequence[TierUse], unit: str) -> list[str]:
         for one in uses
     ]
     return [f"What tiers hold on the fullest rank, and move in a {unit} on the busiest", *columns(rows, left=(0, 5))]
+
+
+def _memory(peak: MemoryPeak | None) -> list[str]:
+    """Return when the fullest device holds most."""
+    if peak is None:
+        return []
+    sentence = (
+        f"rank {peak.rank} holds most, {format_bytes(peak.peak_bytes)} of {format_bytes(peak.device_bytes)}, in"
+        f" {peak.peak_phase.label}; {format_bytes(peak.buffer_bytes)} of that are buffers of this phase"
+    )
+    if peak.largest_buffer:
+        sentence += f", {peak.largest_buffer} above all"
+    return ["When memory is fullest", *paragraph(sentence)]
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -8,9 +8,13 @@ from typing import get_args, get_type_hints, is_typeddict
 
 import pytest
 
+from planner.domain.plan.step_memory import MemoryPhase
 from planner.output import checkpoint_document
 from planner.output import plan_document as definition
 from planner.pricing.memory import LINES
+from planner.verification.evaluate_placement import score
+from tests.planner.verification.test_evaluate_placement import one_table_plan
+from tests.support.planning.builders import ROOFLINE, make_problem, make_table
 
 
 class _Assumption(definition.EvidenceDocument):
@@ -35,6 +39,7 @@ VARIABLES = {
     "checkpoint": checkpoint_document.CheckpointDocument,
     "size": checkpoint_document.CheckpointSizeDocument,
     "rank": definition.RankDocument,
+    "memory": definition.StepMemoryDocument,
     "phase": definition.PhaseDocument,
     "start": definition.StartDocument,
     "tier": definition.TierDocument,
@@ -132,3 +137,21 @@ def test_the_memory_page_shows_every_line_of_the_ledger(root: Path) -> None:
     block = re.search(r"LINE_COLOURS = \{(.*?)\};", script, re.DOTALL)
     assert block is not None
     assert set(re.findall(r"^  (\w+): \d+,$", block[1], re.MULTILINE)) == set(LINES)
+
+
+def test_the_memory_page_shows_every_phase_and_line_of_a_step(root: Path) -> None:
+    script = (root / "api/http/pages/assets/pages/plan_step_memory.js").read_text()
+    colours = re.search(r"LINE_COLOURS = \{(.*?)\};", script, re.DOTALL)
+    phases = re.search(r"PHASES = \[(.*?)\];", script, re.DOTALL)
+    assert colours is not None
+    assert phases is not None
+    assert re.findall(r'"(\w+)"', phases[1]) == list(MemoryPhase.labels())
+    _, placement = one_table_plan()
+    (memory, *_) = [one.step_memory for one in score(make_problem(make_table(dim=128)), placement, ROOFLINE).ranks]
+    assert memory is not None
+    lines = {*memory.persistent_bytes, *(line for held in memory.buffer_bytes.values() for line in held)}
+    number = {line: int(code) for line, code in re.findall(r"^  (\w+): (\d+),$", colours[1], re.MULTILINE)}
+    assert set(number) == lines
+    for held in memory.buffer_bytes.values():
+        in_bar = [number[line] for line in (*memory.persistent_bytes, *held)]
+        assert len(set(in_bar)) == len(in_bar)

@@ -4,6 +4,7 @@ import { rankStack } from "../charts/ranks.js";
 import { h } from "../dom.js";
 import * as format from "../format.js";
 import { section } from "../parts.js";
+import { stepMemory } from "./plan_step_memory.js";
 import { ranksTable } from "./plan_time.js";
 
 /** Nearest memory first. */
@@ -47,6 +48,7 @@ export function memorySection(plan) {
       h("p", { class: "note" }, reserved(plan.ranks, tier)),
       byTorchRec(plan.ranks, tier),
     ]),
+    stepMemory(plan),
   );
 }
 

@@ -33,10 +33,10 @@ from planner.orchestration.limits.own_time import StepsToTry, broken_limits, wit
 from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
+from planner.orchestration.placement.renamed import named_as_in
 from planner.orchestration.previous_plan import (
     allow_previous_piece_widths,
     locate_previous_plan,
-    named_as_in,
     with_move_price,
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
@@ -93,7 +93,7 @@ def plan(
         If the hardware lacks a number that the prices need.
     """
     if previous is not None:
-        previous = named_as_in(problem, previous)
+        previous = replace(previous, placement=named_as_in(problem, previous.placement))
     solve = functools.partial(
         _plan_by_shards, problem, partitioner=partitioner, assumptions=assumptions, previous=previous
     )

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import ConfigDict, Field, JsonValue, field_validator
 from pydantic_core import PydanticCustomError
 
-from api.schemas.base import Digest, Name, PrintOut, StrictModel, Title, fields_disagree
+from api.schemas.base import Name, StrictModel, Title
 from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.dense import DenseSpec
 from api.schemas.objectives import OrderedObjectiveSpec
+from api.schemas.referenced_plan import CheckpointPlanSpec, ReferencedPlanSpec
 from api.schemas.table import Fraction, TableSpec
 from cost_models.hardware.profile_fields import FIELDS
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS, MAX_REMAINING_STEPS
@@ -188,18 +189,9 @@ class ServingSpec(StrictModel):
     )
 
 
-class PreviousPlanSpec(StrictModel):
+class PreviousPlanSpec(ReferencedPlanSpec):
     """A plan that runs already, and what moving away from it may cost; give the plan or its digest."""
 
-    plan: dict[str, JsonValue] | PrintOut | None = Field(
-        default=None,
-        description="A plan document: its tables and the cluster that it was made for; or what TorchRec's planner"
-        " printed.",
-        examples=[None],
-    )
-    digest: Digest | None = Field(
-        default=None, description="Digest of a plan that this service keeps.", examples=["sha256:" + 64 * "0"]
-    )
     remaining_steps: Annotated[int, Field(ge=1, le=MAX_REMAINING_STEPS)] = Field(
         default=DEFAULT_REMAINING_STEPS,
         description="Steps over which a move must pay for itself. Unit: steps.",
@@ -215,12 +207,6 @@ class PreviousPlanSpec(StrictModel):
         description="Share of the previous plan's objective that a plan must save before anything moves.",
         examples=[DEFAULT_MIN_RELATIVE_GAIN],
     )
-
-    @model_validator(mode="after")
-    def _plan_or_digest(self) -> "PreviousPlanSpec":
-        if (self.plan is None) == (self.digest is None):
-            raise fields_disagree("give either plan or digest", "plan", "digest")
-        return self
 
 
 class SpecDocument(StrictModel):
@@ -264,4 +250,9 @@ class SpecDocument(StrictModel):
     serving: ServingSpec | None = Field(default=None, description="Requests, for the objective request_latency.")
     previous_plan: PreviousPlanSpec | None = Field(
         default=None, description="A plan that runs already, to move away from only where that pays."
+    )
+    checkpoint_plan: CheckpointPlanSpec | None = Field(
+        default=None,
+        description="The plan of the checkpoint that the job starts from: plans that lose its optimizer state are"
+        " ruled out.",
     )

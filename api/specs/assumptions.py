@@ -25,6 +25,7 @@ _SILENT = frozenset(
         "name",
         "schema_version",
         "previous_plan",
+        "checkpoint_plan",
         "collective_laws",
         "checkpoint",
         "serving",
@@ -86,6 +87,7 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
         ("constraints.", spec.constraints),
         ("solver.", spec.solver),
         *([] if spec.previous_plan is None else [("previous_plan.", spec.previous_plan)]),
+        *([] if spec.checkpoint_plan is None else [("checkpoint_plan.", spec.checkpoint_plan)]),
         *([] if spec.serving is None else [("serving.", spec.serving)]),
     )
     for prefix, section in sections:

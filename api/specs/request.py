@@ -7,6 +7,7 @@ from typing import Any
 from api.schemas.shard import PinnedShardSpec, Rectangle
 from api.schemas.spec import SpecDocument
 from api.specs.assumptions import assumptions_of
+from api.specs.checks.checkpoint_plan import checkpoint_plan_assumptions
 from api.specs.state import SpecState
 from api.specs.to_domain.checkpoint import normalised_checkpoint
 from cost_models.protocol import CostModel
@@ -73,6 +74,8 @@ def request_of(state: SpecState, warnings: tuple[Issue, ...], base: str) -> Solv
     document = normalised(state.spec, inputs.problem)
     if state.previous is not None:
         document["previous_plan"] = state.previous.document
+    if state.of_checkpoint is not None:
+        document["checkpoint_plan"] = state.of_checkpoint.document
     members = canonical_members(document)
     digest = spec_digest(members)
     stated = {"cost_model": canonical_bytes(state.stated_cost_model or state.spec.cost_model)}
@@ -85,7 +88,12 @@ def request_of(state: SpecState, warnings: tuple[Issue, ...], base: str) -> Solv
         stated_spec_digest=digest
         if stated["cost_model"] == members["cost_model"]
         else spec_digest({**members, **stated}),
-        assumptions=(*assumptions_of(state.spec, inputs.problem), *model.assumptions, *state.statistics),
+        assumptions=(
+            *assumptions_of(state.spec, inputs.problem),
+            *checkpoint_plan_assumptions(inputs.problem),
+            *model.assumptions,
+            *state.statistics,
+        ),
         warnings=warnings,
         model_warnings=tuple(warning.below(base) for warning in model.warnings),
     )
@@ -104,6 +112,7 @@ SPEC_DIGEST_KEYS = (
     "count_starts",
     "checkpoint",
     "serving",
+    "checkpoint_plan",
 )
 #: Of a pin only what says where the table goes is written.
 _NOT_OF_RECTANGLES = {"shards": {"__all__": PinnedShardSpec.model_fields.keys() - Rectangle.model_fields.keys()}}

@@ -14,6 +14,7 @@ from planner.options.runtimes.registry import RUNTIMES
 TABLE_FIELDS = tuple(field.name for field in fields(TableConstraints) if field.name != "hot_row_fractions")
 GROUP_FIELDS = ("same_rank", "apart")
 RESERVATION = "reserved_hbm_fraction"
+CHECKPOINT_PLAN = "checkpoint_plan"
 _MOST_NAMED = 4
 _MAY_ONLY = {
     "sharding_types": "use",
@@ -28,8 +29,8 @@ _MAY_ONLY = {
 class Constraint:
     """One thing that the user asks for."""
 
-    field: str  # one of TABLE_FIELDS or GROUP_FIELDS, or RESERVATION
-    index: int  # of the table, or of the group in its list; 0 for the reservation
+    field: str  # one of TABLE_FIELDS or GROUP_FIELDS, RESERVATION or CHECKPOINT_PLAN
+    index: int  # of the table, or of the group in its list; 0 for what exists once
     message: str  # what it asks for, in words
 
     @property
@@ -39,11 +40,13 @@ class Constraint:
             return f"/model/tables/{self.index}/constraints/{self.field}"
         if self.field in GROUP_FIELDS:
             return f"/constraints/{self.field}/{self.index}"
+        if self.field == CHECKPOINT_PLAN:
+            return f"/{self.field}"
         return f"/constraints/{self.field}"
 
 
 def constraints_of(problem: Problem) -> tuple[Constraint, ...]:
-    """List what the user asks for: groups, then tables in order, then the reservation.
+    """List what the user asks for: groups, then tables in order, then the checkpoint's plan and the reservation.
 
     Other reservations (dense parameters, input batches) are facts of the model, not wishes.
     """
@@ -58,6 +61,10 @@ def constraints_of(problem: Problem) -> tuple[Constraint, ...]:
             for field in TABLE_FIELDS
             if getattr(table.constraints, field) != getattr(_without(problem, table, (field,)), field)
         )
+    if problem.checkpoint_plan is not None:
+        what = "optimizer state" if problem.checkpoint_plan.keep == "state" else "sharding types and optimizer state"
+        message = f"the {what} of the checkpoint's tables must be kept"
+        found.append(Constraint(field=CHECKPOINT_PLAN, index=0, message=message))
     fraction = problem.reservation.hbm_fraction
     if fraction > 0:
         message = f"{fraction:.3g} of every rank's memory is kept free of tables"
@@ -79,6 +86,7 @@ def with_only(problem: Problem, remaining: Collection[Constraint]) -> Problem:
         problem,
         tables=tuple(_table_with_only(problem, table, index, by_field) for index, table in enumerate(problem.tables)),
         reservation=replace(problem.reservation, hbm_fraction=reserved),
+        checkpoint_plan=problem.checkpoint_plan if CHECKPOINT_PLAN in by_field else None,
         **groups,
     )
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 
 from planner.diagnosis.conflicts import irreducible_conflict, removals
-from planner.diagnosis.constraints import RESERVATION, Constraint, constraints_of, with_only
+from planner.diagnosis.constraints import CHECKPOINT_PLAN, RESERVATION, Constraint, constraints_of, with_only
 from planner.diagnosis.fixes.constraints import left_out, relaxed
 from planner.diagnosis.trial_solves import Attempts, OutOfWork
 from planner.domain.plan.diagnosis import Conflict, ConflictingConstraint, Fix, VerifiedPlan
@@ -190,6 +190,8 @@ class Subsets:
                 return not tables.isdisjoint(groups[constraint.field][constraint.index])
             if constraint.field == RESERVATION:
                 return shared and bool(tables)
+            if constraint.field == CHECKPOINT_PLAN:
+                return bool(tables)
             return constraint.index in tables
 
         return tuple(index for index, constraint in enumerate(self._constraints) if concerns(constraint))

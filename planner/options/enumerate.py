@@ -10,11 +10,12 @@ from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.storage import Storage
 from planner.domain.problem.table import PinnedTable, Table
+from planner.options.loadable_layouts import LoadableLayout, loadable_layouts
 from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.blocks import COLUMN_STEP
 from planner.options.schemes.geometry import PREFERRED_ORDER, Geometry, geometry, least_piece_columns
-from planner.options.schemes.widths import Widths, equal_cuts, piece_widths, whole_width
+from planner.options.schemes.widths import Widths, equal_cuts, given_cut, piece_widths, whole_width
 from planner.options.storages import Storages
 from planner.solver.problem import Scope
 from planner.solver.segments import ends, side_by_side
@@ -50,6 +51,9 @@ class Families:
 
 #: Why a scheme is no option with the listed column widths; other widths might change that.
 NO_CUT = "no cut fits the table's shape, the cluster and the constraints"
+_LOSES_STATE = "optimizer state of the checkpoint would be lost"
+#: Of a table that no checkpoint has.
+_ANY_LAYOUT = LoadableLayout(schemes=frozenset(Scheme), kernels=frozenset(Kernel))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +74,13 @@ def enumerate_families(problem: Problem) -> Families:
     them may be used together is decided by :mod:`planner.options.compatible_families`.
     """
     runtime = RUNTIMES[problem.runtime]
-    sites, storages = _Sites(problem), Storages(problem, runtime)
+    sites, storages, loadable = _Sites(problem), Storages(problem, runtime), loadable_layouts(problem)
     families: list[Family] = []
     scheme_issues: dict[int, tuple[SchemeIssue, ...]] = {}
     for index, table in enumerate(problem.tables):
         issues: list[SchemeIssue] = []
-        families_of_table = list(_families_of_table(problem, runtime, sites, storages, index, table, issues))
+        layout = loadable.get(index, _ANY_LAYOUT)
+        families_of_table = list(_families_of_table(problem, runtime, sites, storages, index, table, layout, issues))
         if not families_of_table:
             scheme_issues[index] = tuple(issues)
         families.extend(families_of_table)
@@ -169,16 +174,23 @@ def _families_of_table(
     storages: Storages,
     index: int,
     table: Table,
+    loadable: LoadableLayout,
     issues: list[SchemeIssue],
 ) -> Iterator[Family]:
     """Yield the families of a table; append to ``issues`` why it has none of a scheme."""
     constraints = table.constraints
     if constraints.pinned is not None:
-        yield _pinned_family(problem, index, constraints.pinned)
+        if issue := _pin_issue(constraints.pinned, loadable):
+            issues.append((constraints.pinned.sharding_type, issue))
+        else:
+            yield _pinned_family(problem, index, constraints.pinned)
         return
     for scheme in PREFERRED_ORDER:
         if constraints.sharding_types is not None and scheme not in constraints.sharding_types:
             issues.append((scheme, "not among the allowed sharding_types"))
+            continue
+        if scheme not in loadable.schemes:
+            issues.append((scheme, _LOSES_STATE))
             continue
         if scheme_issue := runtime.scheme_issue(table, scheme):
             issues.append((scheme, scheme_issue))
@@ -188,9 +200,16 @@ def _families_of_table(
         if not storages_of_scheme:
             issues.append((scheme, storages.issue(index, scheme)))
             continue
+        storages_of_scheme = tuple(one for one in storages_of_scheme if one.kernel in loadable.kernels)
+        if not storages_of_scheme:
+            allowed = " or ".join(kernel.label for kernel in sorted(loadable.kernels))
+            issues.append((scheme, f"{_LOSES_STATE} by all allowed kernels but {allowed}"))
+            continue
+        if cut is not None and loadable.column_cut:
+            cut = replace(cut, min_pieces=len(loadable.column_cut), max_pieces=len(loadable.column_cut))
         widths = None
         if cut is not None and sites.fit(index, cut):
-            widths = _widths(problem, runtime, table, cut)
+            widths = _widths(problem, runtime, table, cut, loadable.column_cut)
         if cut is None or widths is None:
             issues.append((scheme, NO_CUT))
             continue
@@ -202,6 +221,16 @@ def _families_of_table(
                 yield Family(table=index, scheme=scheme, storage=storage, geometry=cut, widths=some)
         if not found:
             issues.append((scheme, NO_CUT))
+
+
+def _pin_issue(pinned: PinnedTable, loadable: LoadableLayout) -> str:
+    """Return why what a table is pinned to loses state, ``""`` if it does not."""
+    if pinned.sharding_type not in loadable.schemes or pinned.compute_kernel not in loadable.kernels:
+        return f"the table is pinned to it, and {_LOSES_STATE}"
+    given = tuple(piece.num_columns for piece in pinned.pieces)
+    if loadable.column_cut not in ((), given):
+        return f"the table is pinned to pieces of other widths, and {_LOSES_STATE}"
+    return ""
 
 
 def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
@@ -225,9 +254,16 @@ def _pinned_family(problem: Problem, index: int, pinned: PinnedTable) -> Family:
     return Family(table=index, scheme=pinned.sharding_type, storage=storage, geometry=cut, widths=widths)
 
 
-def _widths(problem: Problem, runtime: Runtime, table: Table, geometry: Geometry) -> Widths | None:
+def _widths(
+    problem: Problem, runtime: Runtime, table: Table, geometry: Geometry, given: tuple[int, ...]
+) -> Widths | None:
+    """Return the legal pieces of a table, of which ``given`` are the only ones unless it is empty."""
     if geometry.min_pieces == 1:
         return whole_width(table.embedding_dim) if table.embedding_dim <= runtime.max_columns else None
+    if given:
+        least = table.constraints.min_partition or COLUMN_STEP
+        is_legal = least <= min(given) and max(given) <= runtime.max_columns
+        return given_cut(given) if is_legal and all(columns % COLUMN_STEP == 0 for columns in given) else None
     cluster, least = problem.cluster, least_piece_columns(table)
     also = (cluster.world_size, cluster.ranks_per_host, cluster.num_hosts)
     return piece_widths(table.embedding_dim, least, runtime.max_columns, geometry.max_pieces, also)

@@ -12,7 +12,6 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Evaluation
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
-from planner.domain.problem.table_names import name_in_module
 from planner.options.enumerate import Families, with_pieces_of
 from planner.options.schemes.geometry import least_piece_columns
 from planner.orchestration.placement.from_placement import Pieces, cuts_of
@@ -41,24 +40,6 @@ class PreviousPlanState:
     def seconds(self) -> float | None:
         """Its objective; None where it is no longer legal."""
         return None if self.evaluation is None else self.evaluation.objective_seconds
-
-
-def named_as_in(problem: Problem, previous: PreviousPlan) -> PreviousPlan:
-    """Return the previous plan with its tables named as in the problem.
-
-    A plan names the module of a table only if several modules have its name, and a model may have gained or lost one.
-    """
-    paths = {table.name: table.module_path for table in problem.tables}
-
-    def name_of(placed: TablePlacement) -> str:
-        path, name = placed.module_path, name_in_module(placed.module_path, placed.name)
-        candidates = (placed.name, f"{path}/{name}", name)
-        return next((one for one in candidates if one in paths and paths[one] in ("", path)), placed.name)
-
-    tables = tuple(replace(placed, name=name_of(placed)) for placed in previous.placement.tables)
-    if len({placed.name for placed in tables}) < len(tables):
-        return previous
-    return replace(previous, placement=replace(previous.placement, tables=tables))
 
 
 def allow_previous_piece_widths(problem: Problem, previous: PreviousPlan) -> Problem:

@@ -40,6 +40,7 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
     touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope[cuts.shape_family]][:, None]
     geometries = [family.geometry for family in listed]
     pinned_shape, pinned_site = _pinned(problem, families, cuts)
+    fixed_table, fixed_columns = _fixed_cuts(listed)
     kinds, starts = starts_of_families(problem, [(family.table, family.scheme) for family in listed], cost_model)
     return SolverProblem(
         objective=Objective.STEP_TIME if problem.objective == "step_time" else Objective.MAX_RANK_TIME,
@@ -67,6 +68,8 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
         apart=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.apart),
         pinned_shape=pinned_shape,
         pinned_site=pinned_site,
+        fixed_cut_table=fixed_table,
+        fixed_cut_columns=fixed_columns,
         family_source=np.arange(len(listed), dtype=np.int64),
         shape_busy_seconds=busy_seconds[:, busy_seconds.any(axis=0)] if busy_seconds.any() else None,
         family_kind=kinds,
@@ -155,6 +158,14 @@ def _pinned(problem: Problem, families: Families, cuts: Cuts) -> tuple[Ints, Int
             shapes.append(cuts.unit_shape[cuts.unit_option == option])
             sites.append(np.array([piece.site for piece in pinned.pieces], dtype=np.int64))
     return np.concatenate(shapes), np.concatenate(sites)
+
+
+def _fixed_cuts(listed: Sequence[Family]) -> tuple[Ints, Ints]:
+    """Return table and columns of every piece of the tables that have one legal cut; their families all have it."""
+    cut_of = {family.table: family.widths for family in listed if family.widths.is_fixed}
+    columns = [widths.columns[widths.cuts[0]] for widths in cut_of.values()]
+    tables = np.repeat(np.array([*cut_of], dtype=np.int64), [len(one) for one in columns])
+    return tables, np.concatenate([no_ints(), *columns])
 
 
 def restrict(priced: SolverProblem, keep: Bools) -> SolverProblem:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Bools, Floats, Ints
+from planner.solver.fixed_cuts import has_fixed_cuts
 from planner.solver.movement import moved_bytes
 from planner.solver.problem import Assignment, Objective, OwnStep, Scope, SolverProblem
 
@@ -174,6 +175,8 @@ def _cut_issues(priced: SolverProblem, shape: Ints) -> list[str]:
     pieces = np.bincount(table, minlength=priced.num_tables)
     if np.any(pieces > priced.family_max_pieces[of_table]) or np.any(pieces < priced.family_min_pieces[of_table]):
         return ["a table has a number of pieces that its family does not allow"]
+    if not has_fixed_cuts(priced, shape):
+        return ["a table is cut in another way than the fixed one"]
     return []
 
 

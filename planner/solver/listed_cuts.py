@@ -17,7 +17,7 @@ def lists_all_cuts(priced: SolverProblem) -> bool:
     first, last = priced.shapes_of_family
     option_first, option_last = priced.options_of_family
     unit_first, unit_last = priced.units_of_option
-    for family in np.flatnonzero(priced.family_max_pieces > 1):
+    for family in np.flatnonzero((priced.family_max_pieces > 1) & ~priced.table_has_fixed_cut[priced.family_table]):
         listed = {
             tuple(sorted(priced.unit_shape[unit_first[option] : unit_last[option]].tolist()))
             for option in range(option_first[family], option_last[family])

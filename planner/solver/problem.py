@@ -132,6 +132,9 @@ class SolverProblem:
     # Pieces that the user fixed, in the order of their tables; all pieces of a table or none.
     pinned_shape: Ints = field(default_factory=no_ints)  # (K,)
     pinned_site: Ints = field(default_factory=no_ints)  # (K,)
+    # Tables whose cut is fixed while its sites are free: columns of each piece, left to right, in the order of tables.
+    fixed_cut_table: Ints = field(default_factory=no_ints)  # (J,)
+    fixed_cut_columns: Ints = field(default_factory=no_ints)  # (J,)
     #: (F,) memo of where a family came from; opaque to partitioners and bounds
     family_source: Ints = field(default_factory=no_ints)
     #: what it costs to move away from a plan that runs already; ``None`` where there is none
@@ -294,6 +297,13 @@ class SolverProblem:
         pinned = np.zeros(self.num_tables, dtype=np.bool_)
         pinned[self.shape_table[self.pinned_shape]] = True
         return pinned
+
+    @cached_property
+    def table_has_fixed_cut(self) -> Bools:
+        """Whether the pieces of a table have given widths, in a given order, (T,)."""
+        fixed = np.zeros(self.num_tables, dtype=np.bool_)
+        fixed[self.fixed_cut_table] = True
+        return fixed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue
+from planner.options.loadable_layouts import loadable_layouts
 from planner.options.schemes.geometry import least_piece_columns
 
 _MOST_NAMED = 3
@@ -11,12 +12,15 @@ _MOST_NAMED = 3
 def narrow_pieces(problem: Problem, placement: Placement) -> tuple[Issue, ...]:
     """Return one warning of all tables that a placement cuts below the least width, which the user did not ask for.
 
-    A width that the user did ask for is a constraint, and a pinned table is where the user wants it.
+    A width that the user did ask for is a constraint, and a pinned table is where the user wants it; pieces of a
+    checkpoint have to stay.
     """
     position = {placed.name: index for index, placed in enumerate(placement.tables)}
     found: list[tuple[int, str, int]] = []
-    for table in problem.tables:
+    layouts = loadable_layouts(problem)
+    for number, table in enumerate(problem.tables):
         asked = table.constraints.min_partition is not None or table.constraints.pinned is not None
+        asked = asked or (number in layouts and layouts[number].column_cut != ())
         if asked or table.name not in position:
             continue
         index = position[table.name]

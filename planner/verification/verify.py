@@ -24,6 +24,7 @@ from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.memory import capacity_bytes
 from planner.verification.evaluate_placement import bytes_by_tier
 from planner.verification.overlap import overlapping_shards
+from planner.verification.stored_state import checkpoint_issues
 
 #: Codes of what is wrong where the shards are no partition of the tables over the ranks.
 NO_PARTITION = frozenset(
@@ -57,6 +58,7 @@ def verify(problem: Problem, placement: Placement) -> tuple[Issue, ...]:
     if any(issue.code in NO_PARTITION for issue in issues):
         return tuple(issues)  # the rest needs shards that exist
     issues.extend(RUNTIMES[problem.runtime].check(problem, placement))
+    issues.extend(checkpoint_issues(problem, placement))
     issues.extend(_group_issues(problem, placement))
     issues.extend(_memory_issues(problem, placement))
     return tuple(issues)

@@ -58,6 +58,10 @@ def plan_command(
         str | None,
         typer.Option(metavar="PLAN.json", help="A plan that runs already: move away from it only where that pays."),
     ] = None,
+    checkpoint_plan: Annotated[
+        str | None,
+        typer.Option(metavar="PLAN.json", help="Of the checkpoint that the job starts from: keep what it has."),
+    ] = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
     form: Form = "long",
@@ -80,8 +84,10 @@ def plan_command(
         ("model", "batch_size_per_rank"): batch_size_per_rank,
     }
     if previous is not None:
-        options["previous_plan", "plan"] = _previous(previous)
-    check_output(output, spec, *([] if previous is None else [previous]))
+        options["previous_plan", "plan"] = _plan_of_file(previous)
+    if checkpoint_plan is not None:
+        options["checkpoint_plan", "plan"] = _plan_of_file(checkpoint_plan)
+    check_output(output, spec, *(one for one in (previous, checkpoint_plan) if one is not None))
     library = Library(find_statistics=found_statistics(statistics).get, find_model=find_model)
     request = parse_spec(changed_spec(spec, options, changes), library)
     if not quiet:
@@ -91,7 +97,7 @@ def plan_command(
         echo(explain_plan(found))
 
 
-def _previous(path: str) -> object:
+def _plan_of_file(path: str) -> object:
     """Return a plan of shardplan, checked, or the raw plan of another runtime, which only its spec can decode."""
     raw = read_bytes(path)
     content = foreign_text(raw) or read_json(raw)

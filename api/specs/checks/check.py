@@ -1,5 +1,6 @@
 """The rules that a spec must keep: those of the document, and those of the problem that it becomes."""
 
+from api.specs.checks.checkpoint_plan import check_checkpoint_plan, check_loadable_tables
 from api.specs.checks.cluster import check_cluster, check_memory
 from api.specs.checks.dense import check_dense
 from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
@@ -25,6 +26,7 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_serving(state, issues)
     check_objectives(state, issues)
     check_dense(state, issues)
+    check_checkpoint_plan(state, issues)
     _check_settings(state, issues)
 
 
@@ -34,6 +36,7 @@ def check_domain(state: SpecState, issues: IssueCollector) -> None:
     Both are true of a part of the tables, too: what is too large or cannot be priced stays so with more tables.
     """
     check_memory(state, issues)
+    check_loadable_tables(state, issues)
     if state.problem is None or state.model is None or not issues.is_sound("/cost_model"):
         return
     try:

@@ -5,6 +5,7 @@ from functools import partial
 
 from api.schemas.spec import SpecDocument
 from api.specs.assumptions import prices_caches_alone, shown_names
+from api.specs.checks.checkpoint_plan import checkpoint_plan_warnings
 from api.specs.checks.operators import crowded_operators
 from api.specs.checks.row_orders import unknown_row_orders
 from api.specs.checks.unlikely_numbers import unlikely_numbers
@@ -42,6 +43,9 @@ def warn(state: SpecState) -> Iterator[Issue]:
     yield from crowded_operators(problem)
     yield from _exceeded_memory(problem)
     yield from state.statistics_warnings
+    if state.of_checkpoint is not None:
+        yield from state.of_checkpoint.warnings
+        yield from checkpoint_plan_warnings(problem)
     if state.previous is not None:
         yield from state.previous.warnings
         yield from _previous_plan(state.previous.plan, problem)

@@ -17,7 +17,8 @@ from api.specs.references.cost_model import (
     choose_model,
     is_reference,
 )
-from api.specs.references.previous_plan import FindPlan, read_previous_plan
+from api.specs.references.plans import read_checkpoint_plan, read_previous_plan
+from api.specs.references.referenced_plan import FindPlan, PlanReader
 from api.specs.references.statistics import FindStatistics, inline_statistics
 from api.specs.state import SpecState
 from cost_models.hardware.hardware import Hardware
@@ -57,9 +58,9 @@ def resolve_references(
     cost_model: str | None = None,
     most_inline_shards: int | None = None,
 ) -> SpecState:
-    """Look up hardware, cost model, statistics and previous plan.
+    """Look up hardware, cost model, statistics and the plans that the spec refers to.
 
-    ``cost_model`` replaces the spec's own. A previous plan that is given inline has at most ``most_inline_shards``.
+    ``cost_model`` replaces the spec's own. A plan that is given inline has at most ``most_inline_shards``.
     """
     spec, find_model = state.spec, library.find_model or ShippedModels()
     stated_cost_model = None
@@ -75,11 +76,15 @@ def resolve_references(
     state = replace(state, spec=spec, hardware=hardware, model=model, stated_cost_model=stated_cost_model)
     if any(table.access is not None and table.access.statistics is not None for table in spec.model.tables):
         state = inline_statistics(state, library.find_statistics, issues)
-    if spec.previous_plan is not None:
-        job = _planned_job(state, issues)
-        previous = read_previous_plan(spec.previous_plan, library.find_plan, job, issues, most_inline_shards)
-        state = replace(state, previous=previous)
-    return state
+    if spec.previous_plan is None and spec.checkpoint_plan is None:
+        return state
+    job = _planned_job(state, issues)
+    reader = PlanReader(find_plan=library.find_plan, job=job, issues=issues, most_inline_shards=most_inline_shards)
+    return replace(
+        state,
+        previous=None if spec.previous_plan is None else read_previous_plan(spec.previous_plan, reader),
+        of_checkpoint=None if spec.checkpoint_plan is None else read_checkpoint_plan(spec.checkpoint_plan, reader),
+    )
 
 
 def _choose_model(spec: SpecDocument, find: FindModel, issues: IssueCollector) -> ChosenModel | None:

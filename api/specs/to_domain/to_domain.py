@@ -18,6 +18,7 @@ from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES, Problem, Reservation
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.table import Table
+from planner.orchestration.placement.renamed import with_checkpoint_plan
 
 
 def _fields(section: str, names: Iterable[str], *without: str) -> tuple[str, ...]:
@@ -30,7 +31,7 @@ _RANK_SETTINGS = _fields(
 )
 #: What a problem is made of, apart from its cluster, its tables and their groups.
 _SETTINGS = (
-    *("/runtime", "/objective", "/objectives", "/serving", "/checkpoint"),
+    *("/runtime", "/objective", "/objectives", "/serving", "/checkpoint", "/checkpoint_plan"),
     *_fields("model", ModelSpec.model_fields, "tables"),
     *_fields("constraints", JointConstraintsSpec.model_fields, "same_rank", "apart"),
 )
@@ -64,6 +65,8 @@ def to_domain(state: SpecState, issues: IssueCollector) -> SpecState:
         apart=tuple(group for _, group in state.group_indices("apart", names, is_partial=is_partial) if group),
         dense=dense,
     )
+    if state.of_checkpoint is not None:
+        problem = with_checkpoint_plan(problem, state.of_checkpoint.plan)
     return replace(state, problem=problem)
 
 

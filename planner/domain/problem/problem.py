@@ -7,6 +7,7 @@ from functools import cached_property
 from cost_models.vocabulary import DEVICE_KERNELS, Kernel
 from planner.domain.expect import expect
 from planner.domain.problem.checkpoint import Checkpoint
+from planner.domain.problem.checkpoint_plan import CheckpointPlan
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.goals import CHECKPOINT_UPLOAD, STEP_TIME, Goal
@@ -75,6 +76,7 @@ class Problem:
     counts_starts: bool = True
     checkpoint: Checkpoint | None = None  # how the job is checkpointed, where the user says
     goals: tuple[Goal, ...] = ()  # in their order, ``step_time`` among them; () where the objective is all
+    checkpoint_plan: CheckpointPlan | None = None  # of the checkpoint that the job starts from
 
     def __post_init__(self) -> None:
         """Check what can be checked without names; ``api.specs.parse`` reports the rest with pointers."""

@@ -19,6 +19,7 @@ class Widths:
     columns: Ints  # (S,) narrowest first, multiples of COLUMN_STEP without holes
     cuts: tuple[Ints, ...]  # each the indices into ``columns`` of one cut's pieces, widest first
     max_pieces: int
+    is_fixed: bool = False  # no cut but the listed one is legal, its pieces left to right as they are listed
 
 
 @functools.lru_cache(maxsize=4096)
@@ -54,6 +55,14 @@ def piece_widths(
 
 
 @functools.lru_cache(maxsize=4096)
+def given_cut(columns: tuple[int, ...]) -> Widths:
+    """Return pieces of given widths, left to right, each a multiple of 4 columns, as the only legal cut."""
+    given = np.array(columns, dtype=np.int64)
+    every = np.arange(given.min(), given.max() + 1, COLUMN_STEP, dtype=np.int64)
+    return Widths(columns=every, cuts=((given - given.min()) // COLUMN_STEP,), max_pieces=len(given), is_fixed=True)
+
+
+@functools.lru_cache(maxsize=4096)
 def _equal_cuts(num_columns: int, narrowest: int, widest: int, max_pieces: int) -> tuple[Widths, ...]:
     found = []
     for pieces in range(max_pieces, 1, -1):
@@ -66,7 +75,9 @@ def _equal_cuts(num_columns: int, narrowest: int, widest: int, max_pieces: int) 
 
 def equal_cuts(widths: Widths) -> tuple[Widths, ...]:
     """Return each cut into pieces of one width by itself, narrowest first; the only cut of a whole table is itself."""
-    if widths.max_pieces == 1:
+    if widths.max_pieces == 1 or (widths.is_fixed and len(widths.columns) == 1):
         return (widths,)
+    if widths.is_fixed:
+        return ()
     num_columns = int(widths.columns[widths.cuts[0]].sum())
     return _equal_cuts(num_columns, int(widths.columns[0]), int(widths.columns[-1]), widths.max_pieces)

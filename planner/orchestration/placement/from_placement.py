@@ -49,6 +49,10 @@ class _Cut:
         is_listed = np.any(self.num_columns[:, None] == family.widths.columns, axis=1)
         if not np.all(is_listed) or self.num_columns.sum() != table.embedding_dim:
             return None
+        if family.widths.is_fixed and not np.array_equal(
+            self.num_columns, family.widths.columns[family.widths.cuts[0]]
+        ):
+            return None
         if self.least_rank.max() >= cluster.world_size:
             return None
         sites = self.least_rank // ranks

@@ -7,20 +7,21 @@ leaves out is looked at here.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from api.specs.request import SolveRequest
+from planner.domain.plan.movement import PreviousPlan
 from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families
 from planner.options.host_memory_fallback import allow_host_memory, with_kernels_of
 from planner.orchestration.limits.own_time import broken_limits, with_limits
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
+from planner.orchestration.placement.renamed import named_as_in
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import (
     allow_previous_piece_widths,
     locate_previous_plan,
-    named_as_in,
     with_move_price,
 )
 from planner.pricing.serving import latency_without_shards
@@ -57,7 +58,7 @@ def listed_problems(request: SolveRequest) -> Iterator[Listed]:
     """Yield what a solve looks at: the problem, and where that has no plan the one with host memory."""
     problem = request.problem
     if request.previous is not None:
-        previous = named_as_in(problem, request.previous)
+        previous = _renamed(problem, request.previous)
         problem = with_kernels_of(allow_previous_piece_widths(problem, previous), previous.placement)
     wider = allow_host_memory(problem) if is_short_of_memory(problem, request.cost_model) else None
     names_kernels = all(table.constraints.compute_kernels is not None for table in problem.tables)
@@ -74,12 +75,16 @@ def whole_optimum(request: SolveRequest) -> WholeOptimum | None:
         if free == math.inf:
             continue
         if request.previous is not None:
-            previous = named_as_in(request.problem, request.previous)
+            previous = _renamed(request.problem, request.previous)
             state = locate_previous_plan(listed.problem, listed.families, previous, request.cost_model)
             priced = with_move_price(listed.priced, listed.problem, listed.families, state)
             charged = _best_seconds(listed, request, priced)
         return WholeOptimum(listed=listed, free_seconds=free, charged_seconds=charged)
     return None
+
+
+def _renamed(problem: Problem, previous: PreviousPlan) -> PreviousPlan:
+    return replace(previous, placement=named_as_in(problem, previous.placement))
 
 
 def _best_seconds(listed: Listed, request: SolveRequest, priced: SolverProblem) -> float:

@@ -21,6 +21,11 @@ def cuts(priced: SolverProblem, family: int) -> Iterator[tuple[int, ...]]:
     """Every legal cut of a family: shapes whose columns add up, widest first."""
     first, last = (int(ends[family]) for ends in priced.shapes_of_family)
     least, most = int(priced.family_min_pieces[family]), int(priced.family_max_pieces[family])
+    table = int(priced.family_table[family])
+    if priced.table_has_fixed_cut[table]:
+        given = priced.fixed_cut_columns[priced.fixed_cut_table == table]
+        yield tuple((first + np.searchsorted(priced.shape_columns[first:last], given)).tolist())
+        return
 
     def extend(shapes: tuple[int, ...], widest: int, columns: int) -> Iterator[tuple[int, ...]]:
         if columns == 0:

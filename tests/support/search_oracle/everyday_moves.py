@@ -68,7 +68,7 @@ def slope(search: PlainSearch, trial: PlainSearch) -> float:
 
 def shift_columns(search: PlainSearch, item: int, bar: float) -> PlainSearch | None:
     pieces = search.num_pieces[item]
-    if search.data.item_fixed[item] or pieces < 2:
+    if search.data.item_fixed[item] or search.data.item_cut_fixed[item] or pieces < 2:
         return None
     family = search.family[item]
     first, last = search.data.family_shape[family : family + 2].tolist()
@@ -102,7 +102,7 @@ def shape_of_columns(search: PlainSearch, family: int, columns: int) -> int | No
 def split_piece(search: PlainSearch, item: int, bar: float) -> PlainSearch | None:
     data, family, pieces = search.data, search.family[item], search.num_pieces[item]
     scope = search.scope_of(item)
-    if data.item_fixed[item] or scope not in (RANK, HOST):
+    if data.item_fixed[item] or data.item_cut_fixed[item] or scope not in (RANK, HOST):
         return None
     into = family if data.family_max_pieces[family] > 1 else kin(search, item, whole=False)
     if into is None or pieces >= data.family_max_pieces[into]:
@@ -133,7 +133,7 @@ def split_piece(search: PlainSearch, item: int, bar: float) -> PlainSearch | Non
 
 def merge_pieces(search: PlainSearch, item: int, bar: float) -> PlainSearch | None:
     data, family, pieces = search.data, search.family[item], search.num_pieces[item]
-    if data.item_fixed[item] or pieces < 2:
+    if data.item_fixed[item] or data.item_cut_fixed[item] or pieces < 2:
         return None
     into = family if pieces > data.family_min_pieces[family] else kin(search, item, whole=True)
     if into is None:

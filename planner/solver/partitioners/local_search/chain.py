@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Bools, Ints
+from planner.solver.fixed_cuts import in_fixed_order
 from planner.solver.partitioners.base import Effort
 from planner.solver.partitioners.kernels.anneal import anneal
 from planner.solver.partitioners.kernels.construct.greedy import construct, restore
@@ -304,11 +305,10 @@ class Chain:
 
     def assignment(self) -> Assignment | None:
         """Return the best plan seen, if any fitted."""
-        return (
-            None
-            if self._best is None
-            else order_for_fewest_moves(self._view.priced, to_assignment(self._view, *self._best))
-        )
+        if self._best is None:
+            return None
+        priced = self._view.priced
+        return in_fixed_order(priced, order_for_fewest_moves(priced, to_assignment(self._view, *self._best)))
 
 
 def _members(items: Items, shape: int) -> set[int]:

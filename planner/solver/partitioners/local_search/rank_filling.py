@@ -42,7 +42,9 @@ def fill_ranks(view: View, target: Target, seeds: Iterator[int], effort: Effort,
     data = view.data
     options = choose(view, target, 1.0)
     rest = heaviest_first(view, options, target)
-    first = ~_may_be_chosen(view) | (data.family_scope[data.option_family[options]] == Scope.WORLD)
+    first = (
+        ~_may_be_chosen(view) | (data.family_scope[data.option_family[options]] == Scope.WORLD) | data.item_cut_fixed
+    )
     worth = np.maximum(priced_cost(view, target)[options], 1e-30)
     ranks = len(data.rank_class)
     coarseness = min(_COARSE * ranks / len(data.item_columns), 1.0)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.arrays import Bools, Floats, Ints
+from planner.solver.fixed_cuts import in_fixed_order
 from planner.solver.memo import memoized_on_problem
 from planner.solver.partitioners.local_search.items import Items, items_of
 from planner.solver.partitioners.local_search.movement import moving_items
@@ -24,6 +25,7 @@ class Data(NamedTuple):
 
     item_columns: Ints  # (I,)
     item_fixed: Bools  # (I,) pinned: the search leaves it alone
+    item_cut_fixed: Bools  # (I,) its pieces move, and neither their number nor their widths change
     item_family: Ints  # (I + 1,) first family of each item
     item_option: Ints  # (I + 1,) first option of each item
     item_slot: Ints  # (I + 1,) first slot of each item: room for its pieces
@@ -157,6 +159,7 @@ def _data(priced: SolverProblem, items: Items) -> Data:
     return Data(
         item_columns=priced.table_columns[leader],  # a group is never cut
         item_fixed=np.array([priced.table_is_pinned[list(tables)].any() for tables in items.tables]),
+        item_cut_fixed=priced.table_has_fixed_cut[leader],
         item_family=items.item_family,
         item_option=items.item_option,
         item_slot=items.item_slot,
@@ -231,7 +234,8 @@ def to_assignment(view: View, slot_shape: Ints, slot_site: Ints, num_pieces: Int
     piece, member = side_by_side(items.shape_member[shape], np.diff(items.shape_member)[shape])
     piece_shape = items.member_shape[member]
     order = np.argsort(view.priced.shape_table[piece_shape], kind="stable")  # pieces of a table stay in their order
-    return Assignment(piece_shape=piece_shape[order], piece_site=slot_site[slot][piece][order].astype(np.int64))
+    placed = Assignment(piece_shape=piece_shape[order], piece_site=slot_site[slot][piece][order].astype(np.int64))
+    return in_fixed_order(view.priced, placed)
 
 
 def from_assignment(view: View, assignment: Assignment) -> list[tuple[int, Ints, Ints] | None]:

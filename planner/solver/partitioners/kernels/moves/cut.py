@@ -14,7 +14,7 @@ from planner.solver.partitioners.local_search.search_data import Data
 def shift_columns(data: Data, state: State, item: int, before: float, bar: float) -> bool:
     """Make one piece of a table wider and another narrower."""
     pieces = state.num_pieces[item]
-    if data.item_fixed[item] or pieces < 2:
+    if data.item_fixed[item] or data.item_cut_fixed[item] or pieces < 2:
         return False
     family = state.family[item]
     shapes = data.family_shape[family + 1] - data.family_shape[family]
@@ -48,7 +48,7 @@ def split_piece(data: Data, state: State, item: int, before: float, bar: float) 
     """Cut a piece in two, of which one goes elsewhere; a whole table becomes one in pieces."""
     family, pieces = state.family[item], state.num_pieces[item]
     scope = data.family_scope[family]
-    if data.item_fixed[item] or scope > HOST:
+    if data.item_fixed[item] or data.item_cut_fixed[item] or scope > HOST:
         return False
     into = family if data.family_max_pieces[family] > 1 else kin(data, state, item, False)
     if into < 0 or pieces >= data.family_max_pieces[into]:
@@ -92,7 +92,7 @@ def split_piece(data: Data, state: State, item: int, before: float, bar: float) 
 def merge_pieces(data: Data, state: State, item: int, before: float, bar: float) -> bool:
     """Join two pieces of a table on the site of one of them; the last two become a whole table."""
     family, pieces = state.family[item], state.num_pieces[item]
-    if data.item_fixed[item] or pieces < 2:
+    if data.item_fixed[item] or data.item_cut_fixed[item] or pieces < 2:
         return False
     into = family if pieces > data.family_min_pieces[family] else kin(data, state, item, True)
     if into < 0:

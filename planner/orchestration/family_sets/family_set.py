@@ -91,13 +91,22 @@ def first_plan(
 
 
 def started(context: SolveContext, priced: SolverProblem, known: SolverProblem, plan: Assignment) -> FamilySet | None:
-    """Return a set that begins with a plan of the problem ``known``; ``None`` if it does not hold the plan."""
+    """Return a set that begins with a plan of the problem ``known``, moved where the set has less room.
+
+    ``None`` if the set has not all families of the plan, or no room is found.
+    """
     assignment = transferred(plan, known, priced)
-    if assignment is None or violations(priced, assignment):
+    if assignment is None:
         return None
     if context.previous_state is not None:
         priced, _ = at_home(context, priced)
     outcome = Outcome(assignment=assignment, reason=Reason.FEASIBLE)
+    if violations(priced, assignment):
+        outcome = resume(
+            priced, assignment, replace(context.limits, work_limit_seconds=_FIRST * context.limits.work_seconds)
+        )
+    if outcome.assignment is None:
+        return None
     return FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
 
 

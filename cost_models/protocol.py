@@ -71,6 +71,9 @@ class ShardWork:
     hot_lookup_share: Floats
     hot_distinct_share: Floats  # the same of the distinct rows of a step
     hot_row_share: Floats  # the same of the shard's rows; 0 if it is not split between tiers
+    slot_lookup_bytes: Floats  # read and written to find the slot of an id; 0 where ids are row numbers
+    slot_upkeep_bytes: Floats  # read and written per row of the shard to give ids other slots, as a mean over steps
+    slot_launches: Floats  # kernels that do so, as a mean over steps
     in_scm: Bools  # whether rows that the kernel stores in the host lie in storage-class memory, else in host memory
     is_weighted: Bools
     is_pooled: Bools

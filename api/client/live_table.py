@@ -10,6 +10,22 @@ from .verdicts import Difference, refuse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveHashTable:
+    """How a module of managed collisions gives ids their slots, in the fields of a spec's ``hash_table``."""
+
+    mode: str
+    eviction: str
+    eviction_interval: int | None = None
+    bucket_size: int | None = None
+    max_probe: int | None = None
+    metadata_bytes_per_slot: int = 0
+
+    def spec(self) -> dict[str, object]:
+        """Return the object of a spec, without what the mode does not have."""
+        return {name: value for name, value in asdict(self).items() if value not in (None, 0)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveTable:
     """One table of an ``EmbeddingBagCollection``, or, with pooling ``none``, of an ``EmbeddingCollection``."""
 
@@ -22,6 +38,7 @@ class LiveTable:
     is_weighted: bool
     feature_names: tuple[str, ...]
     optimizer: str | None  # set by apply_optimizer_in_backward, else None
+    hash_table: LiveHashTable | None = None
 
     @property
     def name_in_module(self) -> str:

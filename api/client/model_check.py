@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from .check import content_differences, extent
+from .hash_table_rules import hash_table_reasons
 from .live_table import LiveTable, of_table, unique_names
 from .plan_types import PlanDocument, TableDocument
 from .rules import geometry_reasons, kernel_reasons, pooling_reasons
@@ -12,7 +13,7 @@ from .verdicts import Difference, refuse, replan
 
 #: Facts that a table of a spec has by default, as the service reads it. The type of the weights
 #: is compared with the plan, since the planner may have chosen among several.
-_SPEC_DEFAULTS = {"pooling": "sum", "is_weighted": False}
+_SPEC_DEFAULTS = {"pooling": "sum", "is_weighted": False, "hash_table": None}
 #: A table of a plan, and the table of the model that has its name.
 Pair = tuple[TableDocument, LiveTable]
 
@@ -58,6 +59,7 @@ def model_differences(document: PlanDocument, live: Sequence[LiveTable], device:
         for (planned_table, table), changed in zip(members, changes, strict=True):
             wrong = geometry_reasons(planned_table, table, document["world_size"], document["ranks_per_host"])
             wrong += kernel_reasons(planned_table, table, device)
+            wrong += hash_table_reasons(planned_table, table, device)
             found += changed or [refuse(of_table(table, text)) for text in wrong]
         if not any(changes):
             found += [refuse(text) for text in pooling_reasons(members)]
@@ -82,11 +84,11 @@ def spec_differences(spec: Mapping[str, object], live: Sequence[LiveTable]) -> l
     found += [f'table "{name}" of the spec is not in the model' for name in by_name if name not in names]
     for table in live:
         if table.name in by_name:
-            stated = _stated(by_name[table.name])
+            stated = _stated(by_name[table.name], table)
             found += [
                 of_table(table, f"{name} is {stated[name]} in the spec, {value} in the model")
                 for name, value in asdict(table).items()
-                if name != "name" and value is not None and stated.get(name, value) != value
+                if name != "name" and stated.get(name, value) != value and (value is not None or name == "hash_table")
             ]
     return [replan(text) for text in found]
 
@@ -101,15 +103,23 @@ def _changes(table: TableDocument, live: LiveTable) -> list[str]:
         ("embedding_dim", table.get("embedding_dim", live.embedding_dim), live.embedding_dim),
         ("data_type", table.get("data_type", live.data_type), live.data_type),
         ("pooling", table.get("pooling", live.pooling), live.pooling),
+        ("hash_table_mode", table.get("hash_table_mode", "none"), live.hash_table.mode if live.hash_table else "none"),
         ("module_path", table.get("module_path") or live.module_path, live.module_path),
     ]
     return [f"{name} is {mine} in the plan, {theirs} in the model" for name, mine, theirs in pairs if mine != theirs]
 
 
-def _stated(table: Mapping[str, object]) -> dict[str, object]:
+def _stated(table: Mapping[str, object], live: LiveTable) -> dict[str, object]:
     """The facts that a table of a spec states, under the names of a live table's."""
     stated = _SPEC_DEFAULTS | {key: value for key, value in table.items() if value is not None and key != "data_type"}
     features = stated.pop("features", None)
     if isinstance(features, list) and all(isinstance(f, Mapping) and f.get("name") for f in features):
         stated["feature_names"] = tuple(feature["name"] for feature in features)
+    hash_table = stated["hash_table"]
+    if isinstance(hash_table, Mapping):
+        capacity = hash_table.get("capacity")
+        stated["num_embeddings"] = stated.get("num_embeddings") if capacity is None else capacity
+        given = {name: value for name, value in hash_table.items() if value is not None and name != "capacity"}
+        of_model = {} if live.hash_table is None else asdict(live.hash_table)
+        stated["hash_table"] = of_model | {"eviction": "none"} | given  # what is not given may be anything
     return stated

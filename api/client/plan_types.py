@@ -43,6 +43,8 @@ class TableDocument(TypedDict):
     data_type: NotRequired[str]
     #: How bags become rows.
     pooling: NotRequired[str]
+    #: Mode of its hash table, if it has one.
+    hash_table_mode: NotRequired[str]
     #: Scheme.
     sharding_type: str
     #: Kernel.

@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from api.schemas.base import Digest, ModulePath, Name, PrintOut, StrictModel, fields_disagree
 from api.schemas.described import described_by
+from api.schemas.hash_table import HashTableModeName
 from api.schemas.hugectr_plan import HugeCtrPlan
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, ShardDocument, ShardGroupDocument
 from api.schemas.spec import MAX_TABLES, SpecDocument
@@ -28,6 +29,7 @@ class _TableFacts(StrictModel):
     module_path: ModulePath = ""
     data_type: DataTypeName | None = None
     pooling: PoolingName | None = None
+    hash_table_mode: HashTableModeName | None = None
     sharding_type: SchemeName
     compute_kernel: KernelName
     cache_load_factor: Fraction | None = None

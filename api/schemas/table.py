@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from api.schemas.base import ModulePath, Name, StatisticsReference, StrictModel, fields_disagree
+from api.schemas.hash_table import HashTableSpec
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, PinnedShardSpec
 from planner.domain.problem.cluster import MAX_RANKS
 
@@ -196,7 +197,8 @@ class TableSpec(StrictModel):
 
     name: Name = Field(description="Name of the table, unique in the spec.", examples=["cat_0"])
     num_embeddings: Annotated[int, Field(ge=1, le=2**40)] = Field(
-        description="Rows of the table. Unit: rows.", examples=[40_000_000]
+        description="Rows of the table; with a hash_table the ids that are expected at a time. Unit: rows.",
+        examples=[40_000_000],
     )
     embedding_dim: Annotated[int, Field(ge=1, le=2**14)] = Field(
         description="Columns of the table. Unit: columns.", examples=[128]
@@ -220,6 +222,9 @@ class TableSpec(StrictModel):
         examples=[3.0],
     )
     access: AccessSpec | None = Field(default=None, description="Which rows a batch touches, where it is known.")
+    hash_table: HashTableSpec | None = Field(
+        default=None, description="How ids become rows, if they are not row numbers; null means that they are."
+    )
     constraints: TableConstraintsSpec = Field(
         default_factory=lambda: _UNCONSTRAINED, description="What the planner may do with this table."
     )
@@ -228,6 +233,12 @@ class TableSpec(StrictModel):
         description="Path of the embedding module that holds the table in the model.",
         examples=["sparse_arch.embedding_bag_collection"],
     )
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the weights: of a hash table its slots."""
+        capacity = None if self.hash_table is None else self.hash_table.capacity
+        return self.num_embeddings if capacity is None else capacity
 
     @model_validator(mode="after")
     def _features_or_shorthand(self) -> "TableSpec":

@@ -73,6 +73,16 @@ class SpecState:
         fields = ("/hardware/num_hosts", "/hardware/ranks_per_host")
         return fields if self.spec.hardware.ranks_per_host is not None else (*fields, "/hardware/profile")
 
+    @property
+    def ranks_per_host(self) -> int:
+        """Ranks of a host as the spec or the profile has them; 0 if neither is known."""
+        return self.spec.hardware.ranks_per_host or (self.hardware.ranks_per_host if self.hardware else 0)
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of all hosts; 0 if they are not known."""
+        return self.spec.hardware.num_hosts * self.ranks_per_host
+
     def table_name(self, pointer: str, table: TableSpec) -> str:
         """Return the name of a table that no other has; its own if the path of its module cannot be read."""
         return self.originals.table_names[int(pointer.rsplit("/", 1)[1])] or table.name

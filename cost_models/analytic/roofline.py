@@ -21,7 +21,8 @@ Computation (:func:`add_lookups`), by the laws of the memory that the tables liv
 - rows that lie in host memory or block storage, and the caches before them: :mod:`cost_models.analytic.tiers`;
 - the ``dense`` kernel writes a full gradient in the type of the weights, of ``h`` bytes per row,
   and the optimizer passes over the whole table: ``u h + R (2 h + 2 r + 2 state)`` bytes;
-- what happens to ids around their exchange, a part of ``input_comm``: :mod:`cost_models.analytic.id_kernels`.
+- what happens to ids around their exchange, a part of ``input_comm``: :mod:`cost_models.analytic.id_kernels`;
+- what finds the slots of ids in hash tables, a part of the forward pass: :mod:`cost_models.analytic.slots`.
 
 Communication (:mod:`cost_models.collectives.collective_bytes`) follows the collectives that each scheme runs [3].
 
@@ -51,6 +52,7 @@ from cost_models.analytic.sizes import (
     output_rows,
     stored_row_bytes,
 )
+from cost_models.analytic.slots import add_slots
 from cost_models.analytic.table_memory import TableMemory, Updated
 from cost_models.analytic.tally import Tally
 from cost_models.analytic.tiers import Sought, add_tiers, is_cached
@@ -93,6 +95,7 @@ class RooflineModel:
         if work.num_shards:
             add_lookups(tally, work, hardware)
             add_id_kernels(tally, work, hardware)
+            add_slots(tally, work, hardware)
             add_exchange(tally, work, hardware, exchanges_of(work))
         return tally.result()
 

@@ -34,6 +34,7 @@ class TableFactsDocument(TypedDict):
     module_path: NotRequired[Annotated[str, "Path of its embedding module.", Example("")]]
     data_type: NotRequired[Annotated[str, "Type of the weights.", Example("fp32")]]
     pooling: NotRequired[Annotated[str, "How bags become rows.", Example("sum")]]
+    hash_table_mode: NotRequired[Annotated[str, "Mode of its hash table, if it has one.", Example("mpzch")]]
     sharding_type: Annotated[str, "Scheme.", Example("row_wise")]
     compute_kernel: Annotated[str, "Kernel.", Example("fused")]
     cache_load_factor: Annotated[float | None, "Cached share of the rows.", Example(None)]

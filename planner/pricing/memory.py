@@ -9,7 +9,7 @@ slots, and the shards of a placement what the operators that hold them take.
 Two ledgers. EXACT counts what a training job really holds. TORCHREC repeats TorchRec's
 ``EmbeddingStorageEstimator`` (1.8.0 ``shard_estimators.py``), with what it leaves out:
 optimizer state by a multiplier of the weights' own type, no gradients of data_parallel
-tables, no weights of ids, outputs only without a pipeline and, if the spec gives no type,
+tables, no weights of ids, no slots of hash tables, outputs only without a pipeline and, if the spec gives no type,
 in the type of the weights, and bags with less than one expected id counted in part. A cache
 holds its share of the tensor's bytes, and the optimizer state of that share a second time; a
 ``key_value`` table has no cache (TorchRec gives it one by ``KeyValueParams`` alone) and keeps
@@ -37,11 +37,12 @@ from cost_models.protocol import ShardWork
 from cost_models.vocabulary import IS_CACHED, IS_REPLICATED, Kernel, Tier
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.registry import RUNTIMES
+from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots, slot_bytes
 from planner.pricing.operators import CACHE_LINES, CacheBytes, shard_cache_bytes
 
 #: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
 #: ``optimizer_state`` is what an optimizer stores per weight, ``row_optimizer_state`` what it stores per row, and
-#: ``row_keys`` are the ids that a runtime stores with the rows.
+#: ``row_keys`` are the ids that a runtime stores with the rows. Of hash tables there are ``SLOT_LINES``.
 LINES = (
     "weights",
     "optimizer_state",
@@ -50,6 +51,7 @@ LINES = (
     "gradients",
     "hot_rows",
     "remap",
+    *SLOT_LINES,
     *CACHE_LINES,
     "input_buffers",
     "output_buffers",
@@ -107,6 +109,9 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
     hot_share = hot_rows / np.maximum(stored_rows, 1)  # the last row blocks of a small table may be empty
     hot_weights, hot_state = (np.rint(part * hot_share) for part in (weights, per_weight))
     caches = _caches(problem, work, table, stored_rows, ledger)
+    slots = dict.fromkeys(SLOT_LINES, np.zeros(work.num_shards))
+    if ledger == EXACT and has_slots(problem):
+        slots = slot_bytes(problem, work, table=table, stored_rows=stored_rows)
     lines = (
         weights - hot_weights,
         per_weight - hot_state,
@@ -115,6 +120,7 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
         gradients,
         hot_weights + hot_state,
         np.where(hot_rows > 0, stored_rows * REMAP_BYTES, 0.0),
+        *(slots[line] for line in SLOT_LINES),
         *(caches[line] for line in CACHE_LINES),
         _input_buffers(work, ledger) * inputs,
         output_buffer_bytes(problem, work, ledger),

@@ -19,6 +19,7 @@ from planner.access.table_columns import TableColumns
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.options.runtimes.registry import RUNTIMES
+from planner.pricing.hash_tables.slot_columns import slot_columns
 
 
 def row_shards(scheme: Codes, world_size: int, ranks_per_host: int) -> Ints:
@@ -68,6 +69,7 @@ def build_work(
     shard_rows = -(-columns.rows[table] // split)
     stored = columns.data_type[table] if data_type is None else data_type
     hot_rows = np.zeros(table.shape) if hot_row_share is None else hot_row_share
+    slots = slot_columns(problem)
     hot_lookups, hot_distinct = columns.hot_rows.at(table, hot_rows)
     return ShardWork(
         num_ranks=cluster.world_size,
@@ -99,6 +101,9 @@ def build_work(
         hot_lookup_share=hot_lookups,
         hot_distinct_share=hot_distinct,
         hot_row_share=hot_rows,
+        slot_lookup_bytes=slots.lookup_bytes[table],
+        slot_upkeep_bytes=slots.upkeep_bytes_per_slot[table],
+        slot_launches=slots.launches[table],
         in_scm=np.zeros(table.shape, dtype=np.bool_) if in_scm is None else in_scm,
         is_weighted=columns.is_weighted[table],
         is_pooled=columns.is_pooled[table],

@@ -18,6 +18,7 @@ from planner.domain.plan.step_memory import StepMemory
 from planner.domain.problem.problem import Problem
 from planner.pricing.analytic_prediction import analytic_prediction, rank_limits, start_limits
 from planner.pricing.checkpoint import checkpoint_load, price_work
+from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots
 from planner.pricing.learned_prediction import prediction, rank_seconds
 from planner.pricing.memory import LINES, capacity_bytes, reserved_by_tier
 from planner.pricing.phases import exposed_seconds, objective_of_ranks, phase_windows, phases_of
@@ -218,6 +219,7 @@ def _rank_loads(
     cluster, device = problem.cluster, problem.cluster.device_tier
     capacity = capacity_bytes(problem)
     tiers = [t for t in Tier if t is device or capacity[:, t].any()]
+    left_out = () if has_slots(problem) else SLOT_LINES
     return tuple(
         RankLoad(
             rank=rank,
@@ -225,7 +227,14 @@ def _rank_loads(
             seconds={phase: float(seconds[rank, phase]) for phase in phases_of(problem)},
             bytes={t: float(by_tier[rank, t].sum()) for t in tiers},
             capacity_bytes={t: float(capacity[rank, t]) for t in tiers},
-            ledger_bytes={t: dict(zip(LINES, by_tier[rank, t].tolist(), strict=True)) for t in tiers},
+            ledger_bytes={
+                t: {
+                    line: held
+                    for line, held in zip(LINES, by_tier[rank, t].tolist(), strict=True)
+                    if line not in left_out
+                }
+                for t in tiers
+            },
             reserved_bytes=reserved_by_tier(problem, rank),
             lookups=float(lookups[0][rank]),
             id_bytes=float(lookups[1][rank]),

@@ -46,4 +46,5 @@ def _named(table: Table, placed: TablePlacement) -> TablePlacement:
         module_path=table.module_path,
         data_type=placed.data_type or table.data_type.name,
         pooling=table.pooling,
+        hash_table_mode=table.hash_table_mode,
     )

@@ -190,11 +190,12 @@ def _model_issues(_: Problem, table: Table, index: int, placed: TablePlacement) 
     facts = (
         ("module_path", placed.module_path, (table.module_path,)),
         ("pooling", placed.pooling, (table.pooling,)),
+        ("hash_table_mode", placed.hash_table_mode, (table.hash_table_mode,)),
         ("data_type", placed.data_type, table.constraints.data_types or (table.data_type.name,)),
     )
     for fact, stated, allowed in facts:
         if stated and stated not in allowed:
-            has = " or ".join(allowed)
+            has = " or ".join(allowed) or "none"
             yield Issue(
                 code="model-mismatch",
                 pointer=f"/tables/{index}/{fact}",

@@ -15,10 +15,12 @@ def spec(examples: Path, name: str) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize("name", ["dlrm_dcnv2_8.json", "dlrm_dcnv2_2x8.json", "dlrm_small.json", "serving_6card.json"])
+@pytest.mark.parametrize(
+    "name", ["dlrm_dcnv2_8.json", "dlrm_dcnv2_2x8.json", "dlrm_small.json", "serving_6card.json", "hash_tables.json"]
+)
 def test_examples_are_valid(examples: Path, name: str) -> None:
     request = parse_spec((examples / name).read_bytes())
-    ranks = {"dlrm_dcnv2_8.json": 8, "dlrm_dcnv2_2x8.json": 16, "serving_6card.json": 6}
+    ranks = {"dlrm_dcnv2_8.json": 8, "dlrm_dcnv2_2x8.json": 16, "serving_6card.json": 6, "hash_tables.json": 8}
     assert request.problem.world_size == ranks.get(name, 4)
 
 

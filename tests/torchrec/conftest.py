@@ -12,6 +12,7 @@ with warnings.catch_warnings(), contextlib.suppress(ImportError):
     warnings.simplefilter("ignore")
     importlib.import_module("torch.distributed.optim")
     importlib.import_module("torchrec")
+    importlib.import_module("torchrec.modules.hash_mc_modules")
 
 
 @pytest.fixture(scope="session")

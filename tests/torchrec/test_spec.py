@@ -11,19 +11,19 @@ from torch import nn
 from torch.distributed.optim import _apply_optimizer_in_backward
 from torchrec.modules.embedding_configs import EmbeddingBagConfig, EmbeddingConfig, PoolingType
 from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
-from torchrec.modules.feature_processor_ import PositionWeightedModuleCollection
-from torchrec.modules.fp_embedding_modules import FeatureProcessedEmbeddingBagCollection
+from torchrec.modules.fused_embedding_modules import FusedEmbeddingBagCollection
 from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 from torchrec.types import DataType
 
 from api.client import UnsupportedModel
 from api.client.torchrec import live_tables, spec_from_model
+from api.client.torchrec.model import PLANNED
 from api.specs.parse import parse_spec
 
 pytestmark = pytest.mark.torchrec
 
 META = torch.device("meta")
-ONLY = "cannot be planned; only EmbeddingBagCollection and EmbeddingCollection can"
+ONLY = f"cannot be planned; only {', '.join(kind.__name__ for kind in PLANNED)} can"
 HARDWARE = {"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": 8}
 
 
@@ -180,11 +180,11 @@ def test_no_optimizer_is_not_guessed() -> None:
 
 
 def test_modules_of_other_kinds_are_named() -> None:
-    processed = FeatureProcessedEmbeddingBagCollection(
-        collection(config("p"), is_weighted=True), PositionWeightedModuleCollection({"p": 3})
+    fused = FusedEmbeddingBagCollection(
+        tables=[config("p")], optimizer_type=torch.optim.SGD, optimizer_kwargs={"lr": 0.1}, device=META
     )
-    model = nn.ModuleDict({"positions": processed, "plain": collection(config())})
-    assert refused(model) == (f'module "positions": FeatureProcessedEmbeddingBagCollection {ONLY}',)
+    model = nn.ModuleDict({"fused": fused, "plain": collection(config())})
+    assert refused(model) == (f'module "fused": FusedEmbeddingBagCollection {ONLY}',)
 
 
 def test_rows_that_come_back_one_by_one_are_tables_without_pooling() -> None:

@@ -13,9 +13,16 @@ from torchrec.modules.embedding_modules import (
     EmbeddingCollection,
     EmbeddingCollectionInterface,
 )
+from torchrec.modules.fp_embedding_modules import FeatureProcessedEmbeddingBagCollection
+from torchrec.modules.mc_embedding_modules import (
+    BaseManagedCollisionEmbeddingCollection,
+    ManagedCollisionEmbeddingBagCollection,
+    ManagedCollisionEmbeddingCollection,
+)
 
 from ..errors import UnsupportedModel
 from ..live_table import LiveTable, unique_names
+from .managed_collisions import live_hash_table
 
 #: TorchRec's data types and ours; the others cannot be planned.
 DATA_TYPES = {name: name.lower() for name in ("FP32", "FP16", "BF16", "INT8", "INT4", "INT2")}
@@ -30,6 +37,14 @@ OPTIMIZERS = {
     "PARTIAL_ROWWISE_ADAM": "partial_rowwise_adam",
     "PARTIAL_ROWWISE_LAMB": "partial_rowwise_lamb",
 }
+#: Modules of tables that are planned.
+PLANNED = (
+    EmbeddingBagCollection,
+    EmbeddingCollection,
+    FeatureProcessedEmbeddingBagCollection,
+    ManagedCollisionEmbeddingBagCollection,
+    ManagedCollisionEmbeddingCollection,
+)
 #: Packages whose modules treat an embedding module inside them in their own way.
 _WRAPPER_PACKAGES = ("torchrec.modules.", "torchrec.distributed.", "torchrec.quant.")
 
@@ -37,9 +52,8 @@ _WRAPPER_PACKAGES = ("torchrec.modules.", "torchrec.distributed.", "torchrec.qua
 def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
     """All tables of a model, in its own order. The model may live on the meta device.
 
-    Only ``EmbeddingBagCollection`` and ``EmbeddingCollection`` themselves are described:
-    ``DistributedModelParallel`` chooses the sharder by the exact class, and the other embedding
-    modules follow other rules.
+    Only the classes of :data:`PLANNED` themselves are described: ``DistributedModelParallel`` chooses the sharder by
+    the exact class, and the other embedding modules follow other rules.
 
     Raises
     ------
@@ -72,9 +86,26 @@ def live_tables(module: nn.Module) -> tuple[LiveTable, ...]:
 
 
 def dense_parameters(module: nn.Module) -> list[nn.Parameter]:
-    """All parameters outside the tables: what every rank holds a copy of."""
-    in_tables = {id(parameter) for _, found in _embedding_modules(module, "") for parameter in found.parameters()}
+    """All parameters outside the tables: what every rank holds a copy of, processors of features among them."""
+    in_tables = {
+        id(parameter)
+        for _, found in _embedding_modules(module, "")
+        for parameter in (
+            tables_of(found) if isinstance(found, FeatureProcessedEmbeddingBagCollection) else found
+        ).parameters()
+    }
     return [parameter for parameter in module.parameters() if id(parameter) not in in_tables]
+
+
+def tables_of(module: nn.Module) -> nn.Module:
+    """Return the collection that holds the tables of a module: inside of another one, or the module itself."""
+    if isinstance(module, FeatureProcessedEmbeddingBagCollection):
+        bags: nn.Module = module._embedding_bag_collection  # noqa: SLF001
+        return bags
+    if isinstance(module, BaseManagedCollisionEmbeddingCollection):
+        inner: nn.Module = module._embedding_module  # noqa: SLF001
+        return inner
+    return module
 
 
 def _embedding_modules(module: nn.Module, path: str) -> Iterator[tuple[str, nn.Module]]:
@@ -94,12 +125,16 @@ def _why_unusable(found: nn.Module) -> str | None:
     kind = type(found).__name__
     if isinstance(found, ShardedModule):
         return f"{kind} is sharded already; give the model before DistributedModelParallel"
-    if type(found) not in (EmbeddingBagCollection, EmbeddingCollection):
-        return f"{kind} cannot be planned; only EmbeddingBagCollection and EmbeddingCollection can"
+    if type(found) not in PLANNED:
+        return f"{kind} cannot be planned; only {', '.join(one.__name__ for one in PLANNED)} can"
+    inner = tables_of(found)
+    if inner is not found and type(inner) not in (EmbeddingBagCollection, EmbeddingCollection):
+        return f"the tables of {kind} lie in a {type(inner).__name__}, which cannot be planned"
     return None
 
 
 def _configs_of(module: nn.Module) -> Sequence[BaseEmbeddingConfig]:
+    module = tables_of(module)
     has_bags = isinstance(module, EmbeddingBagCollection)
     found: Sequence[BaseEmbeddingConfig] = module.embedding_bag_configs() if has_bags else module.embedding_configs()
     return found
@@ -107,13 +142,19 @@ def _configs_of(module: nn.Module) -> Sequence[BaseEmbeddingConfig]:
 
 def _live_table(module: nn.Module, config: BaseEmbeddingConfig, path: str, reasons: list[str]) -> LiveTable | None:
     """Describe a table of an embedding module, or report why it cannot be planned."""
+    outer, module = module, tables_of(module)
     has_bags = isinstance(module, EmbeddingBagCollection)
     where = f'{_shown(path)}: table "{config.name}"'
     data_type = DATA_TYPES.get(config.data_type.value)
     weight = (module.embedding_bags if has_bags else module.embeddings)[config.name].weight
     classes = getattr(weight, "_optimizer_classes", [])
     optimizer = _optimizer_name(classes[0]) if classes else None
-    if data_type is None:
+    hash_table = (
+        live_hash_table(outer, config.name) if isinstance(outer, BaseManagedCollisionEmbeddingCollection) else None
+    )
+    if isinstance(hash_table, str):
+        reasons.append(f"{where} {hash_table}")
+    elif data_type is None:
         reasons.append(f"{where} has the data type {config.data_type.value}; known: {', '.join(DATA_TYPES)}")
     elif config.use_virtual_table:
         reasons.append(f"{where} is a virtual table, which has no rows to place")
@@ -132,6 +173,7 @@ def _live_table(module: nn.Module, config: BaseEmbeddingConfig, path: str, reaso
             is_weighted=has_bags and module.is_weighted(),
             feature_names=tuple(config.feature_names),
             optimizer=optimizer,
+            hash_table=hash_table,
         )
     return None
 

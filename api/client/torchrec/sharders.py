@@ -7,10 +7,19 @@ from typing import Any
 from torch import nn
 from torchrec.distributed.embedding import EmbeddingCollectionSharder
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+from torchrec.distributed.fp_embeddingbag import FeatureProcessedEmbeddingBagCollectionSharder
+from torchrec.distributed.mc_embedding import ManagedCollisionEmbeddingCollectionSharder
+from torchrec.distributed.mc_embeddingbag import ManagedCollisionEmbeddingBagCollectionSharder
 from torchrec.distributed.types import ModuleSharder
 from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
+from torchrec.modules.fp_embedding_modules import FeatureProcessedEmbeddingBagCollection
+from torchrec.modules.mc_embedding_modules import (
+    ManagedCollisionEmbeddingBagCollection,
+    ManagedCollisionEmbeddingCollection,
+)
 
 from ..errors import UnsupportedModel
+from .model import tables_of
 
 #: Kernels that a plan can name; the others are of virtual tables.
 KERNELS = frozenset({"dense", "fused", "fused_uvm", "fused_uvm_caching", "key_value"})
@@ -18,6 +27,9 @@ KERNELS = frozenset({"dense", "fused", "fused_uvm", "fused_uvm_caching", "key_va
 _PLANNED: dict[type[nn.Module], type[Any]] = {
     EmbeddingBagCollection: EmbeddingBagCollectionSharder,
     EmbeddingCollection: EmbeddingCollectionSharder,
+    FeatureProcessedEmbeddingBagCollection: FeatureProcessedEmbeddingBagCollectionSharder,
+    ManagedCollisionEmbeddingBagCollection: ManagedCollisionEmbeddingBagCollectionSharder,
+    ManagedCollisionEmbeddingCollection: ManagedCollisionEmbeddingCollectionSharder,
 }
 
 
@@ -41,7 +53,7 @@ def sharder_limits(
         elif kind not in _PLANNED:
             reasons.append(
                 f'module "{path}": {type(sharder).__name__} would shard this {kind.__name__}, which no plan holds;'
-                " leave the sharder out, or make it an EmbeddingBagCollection or an EmbeddingCollection"
+                f" leave the sharder out, or make it one of {', '.join(one.__name__ for one in _PLANNED)}"
             )
         elif left_out := _tables_of(found) - sharder.shardable_parameters(found).keys():
             names = ", ".join(sorted(left_out)[:5])
@@ -73,6 +85,7 @@ def _sharded(
 
 
 def _tables_of(module: nn.Module) -> set[str]:
+    module = tables_of(module)
     listed: Any = module.embedding_bags if isinstance(module, EmbeddingBagCollection) else module.embeddings
     return set(listed)
 

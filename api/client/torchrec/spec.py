@@ -128,6 +128,7 @@ def _table_document(
         "is_weighted": table.is_weighted,
         "optimizer": chosen,
         "features": features,
+        **({} if table.hash_table is None else {"hash_table": table.hash_table.spec()}),
     }
     if table.module_path:
         document["module_path"] = table.module_path

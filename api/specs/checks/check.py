@@ -4,6 +4,7 @@ from api.specs.checks.checkpoint_plan import check_checkpoint_plan, check_loadab
 from api.specs.checks.cluster import check_cluster, check_memory
 from api.specs.checks.dense import check_dense
 from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
+from api.specs.checks.hash_tables import check_hash_tables, check_hash_tables_of_cluster
 from api.specs.checks.modules import check_modules
 from api.specs.checks.names import check_groups, check_names
 from api.specs.checks.objectives import check_objectives
@@ -22,6 +23,7 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_names(state, issues)
     check_tables(state, issues)
     check_modules(state, issues)
+    check_hash_tables(state, issues)
     check_groups(state, issues)
     check_serving(state, issues)
     check_objectives(state, issues)
@@ -31,10 +33,11 @@ def check(state: SpecState, issues: IssueCollector) -> None:
 
 
 def check_domain(state: SpecState, issues: IssueCollector) -> None:
-    """Report what only values of the domain show: tables beyond all memory, hardware numbers that prices lack.
+    """Report what only values of the domain show: hash tables that no rank runs, tables beyond all memory, prices.
 
-    Both are true of a part of the tables, too: what is too large or cannot be priced stays so with more tables.
+    All are true of a part of the tables, too: what is too large or lacks hardware numbers stays so with more tables.
     """
+    check_hash_tables_of_cluster(state, issues)
     check_memory(state, issues)
     check_loadable_tables(state, issues)
     if state.problem is None or state.model is None or not issues.is_sound("/cost_model"):

@@ -62,10 +62,9 @@ def _check_types_of_weights(state: SpecState, table: TableSpec, where: str, issu
 
 def _check_places(state: SpecState, table: TableSpec, where: str, issues: IssueCollector) -> None:
     """Report ranks and hosts that the cluster does not have, or that exclude each other."""
-    constraints, num_hosts = table.constraints, state.spec.hardware.num_hosts
-    per_host = state.spec.hardware.ranks_per_host or (state.hardware.ranks_per_host if state.hardware else 0)
+    constraints, num_hosts, per_host = table.constraints, state.spec.hardware.num_hosts, state.ranks_per_host
     for name, indices, count, reads in (
-        ("ranks", constraints.ranks, num_hosts * per_host, state.rank_fields),
+        ("ranks", constraints.ranks, state.num_ranks, state.rank_fields),
         ("hosts", constraints.hosts, num_hosts, ("/hardware/num_hosts",)),
     ):
         if indices is not None and count and max(indices) >= count:

@@ -113,6 +113,7 @@ def to_placement(plan: PlanDocument | CompactPlanDocument, device_tier: Tier) ->
                 module_path=table.module_path,
                 data_type=table.data_type or "",
                 pooling=table.pooling or "",
+                hash_table_mode=table.hash_table_mode or "",
                 sharding_type=Scheme.from_label(table.sharding_type),
                 compute_kernel=Kernel.from_label(table.compute_kernel),
                 cache_load_factor=table.cache_load_factor,

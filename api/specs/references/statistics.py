@@ -150,13 +150,14 @@ def _measured(table: TableSpec, reference: str, lookup: _Lookup) -> tuple[Access
             "leave access out, or use statistics of a trace that looks it up",
             "invalid-value",
         )
-    if sketch.largest_row is not None and sketch.largest_row >= table.num_embeddings:
+    has_rows_by_number = table.hash_table is None
+    if has_rows_by_number and sketch.largest_row is not None and sketch.largest_row >= table.num_embeddings:
         raise _Unusable(
             f"the statistics have row {sketch.largest_row}, and the table has {table.num_embeddings} rows",
             "check that they are of this table, and that ids are counted after hashing",
             "statistics-mismatch",
         )
-    points = rates.access_cdf(table.num_embeddings).points
+    points = rates.access_cdf(table.num_rows).points
     lookups, rows = counted(sketch.lookups, "lookup"), counted(round(sketch.distinct_rows), "distinct row")
     return (
         _access(table, sketch, points, counted_rows(sketch)),
@@ -169,6 +170,8 @@ def _access(table: TableSpec, sketch: TableSketch, cdf: _Points, counted_rows: _
     """Return the access of a table: with its lookups by row number, unless the spec says how rows are numbered."""
     access_cdf, distinct_rows = ([list(point) for point in points] for points in (cdf, counted_rows))
     ids = None if table.access is None else table.access.ids
+    if table.hash_table is not None:
+        return AccessSpec(access_cdf=access_cdf, distinct_rows=distinct_rows, ids=ids)
     if table.access is not None and table.access.row_cdf is not None:
         return table.access.model_copy(
             update={"statistics": None, "access_cdf": access_cdf, "distinct_rows": distinct_rows}

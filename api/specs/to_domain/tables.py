@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from api.schemas.hash_table import HashTableSpec
 from api.schemas.table import AccessSpec, TableConstraintsSpec, TableSpec
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
@@ -16,6 +17,7 @@ from planner.domain.problem.access import (
     ZipfAccess,
 )
 from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.hash_table import DEFAULT_MAX_PROBE, HASH_TABLE_MODES, HashTable
 from planner.domain.problem.optimizer import OPTIMIZERS
 from planner.domain.problem.table import MAX_COLUMNS, Feature, Table, TableConstraints
 from planner.options.runtimes.base import Runtime
@@ -37,7 +39,7 @@ def tables_of(state: SpecState, issues: IssueCollector) -> dict[str, Table]:
     tables: dict[str, Table] = {}
     for where, written in state.written_tables():
         access = None if written.access is None else _access(written, written.access, where, issues)
-        ids = _ids(written.access, where, issues)
+        ids = "hashed" if written.hash_table is not None else _ids(written.access, where, issues)
         table = _table_of(state.table_name(where, written), written, access, ids) if issues.is_sound(where) else None
         if is_runtime_known and (table is None or not _runs(table, runtime)):
             _check_runtime(written, runtime, where, issues)
@@ -50,10 +52,8 @@ def _access(table: TableSpec, access: AccessSpec, where: str, issues: IssueColle
     """Return what is known of a table's accesses, or report why it cannot be."""
     histogram = access.reuse_histogram
     try:
-        if histogram is not None and sum(histogram) > table.num_embeddings * (1 + _ROUNDING):
-            raise ValueError(
-                f"{sum(histogram):.10g} distinct rows in one batch, and the table has {table.num_embeddings}"
-            )
+        if histogram is not None and sum(histogram) > table.num_rows * (1 + _ROUNDING):
+            raise ValueError(f"{sum(histogram):.10g} distinct rows in one batch, and the table has {table.num_rows}")
         return _access_of(access)
     except ValueError as error:
         name = next(name for name in type(access).model_fields if getattr(access, name) is not None)
@@ -77,9 +77,10 @@ def _ids(access: AccessSpec | None, where: str, issues: IssueCollector) -> IdOrd
 
 
 def _table_of(name: str, spec: TableSpec, access: AccessStatistics | None, ids: IdOrder | RowCdf) -> Table:
+    hash_table = None if spec.hash_table is None else _hash_table(spec, spec.hash_table)
     return Table(
         name=name,
-        num_embeddings=spec.num_embeddings,
+        num_embeddings=spec.num_rows,
         embedding_dim=spec.embedding_dim,
         features=_features(spec),
         data_type=DATA_TYPES[spec.data_type],
@@ -88,8 +89,22 @@ def _table_of(name: str, spec: TableSpec, access: AccessStatistics | None, ids: 
         optimizer=OPTIMIZERS[spec.optimizer],
         access=access,
         ids=ids,
+        hash_table=hash_table,
         constraints=_constraints(spec.constraints),
         module_path=spec.module_path,
+    )
+
+
+def _hash_table(table: TableSpec, spec: HashTableSpec) -> HashTable:
+    has_probes = "max_probe" in HASH_TABLE_MODES[spec.mode].fields
+    return HashTable(
+        mode=spec.mode,
+        eviction=spec.eviction,
+        expected_rows=table.num_embeddings,
+        eviction_interval=spec.eviction_interval,
+        bucket_size=spec.bucket_size,
+        max_probe=spec.max_probe or (DEFAULT_MAX_PROBE if has_probes else None),
+        metadata_bytes_per_slot=spec.metadata_bytes_per_slot,
     )
 
 

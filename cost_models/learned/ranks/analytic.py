@@ -6,6 +6,7 @@ import numpy as np
 
 from cost_models.analytic.id_kernels import add_id_kernels
 from cost_models.analytic.roofline import add_lookups
+from cost_models.analytic.slots import add_slots
 from cost_models.analytic.tally import Tally
 from cost_models.arrays import Bools
 from cost_models.collectives.collective_bytes import Exchange
@@ -19,7 +20,8 @@ def analytic_seconds(
 ) -> ShardSeconds:
     """Return seconds of the lookups of some shards, 0 for those of the others, and of some collectives of all.
 
-    What happens to ids around their exchange is analytic for all shards: measured lookups begin after it.
+    What happens to ids around their exchange is analytic for all shards, and so are slots: measured lookups begin after
+    both.
     """
     tally = Tally(work.num_shards)
     if np.all(lookups_of):
@@ -30,5 +32,6 @@ def analytic_seconds(
         add_lookups(some, work.take(shards), hardware)
         tally.put(shards, some.result())
     add_id_kernels(tally, work, hardware)
+    add_slots(tally, work, hardware)
     add_exchange(tally, work, hardware, exchanges)
     return tally.result()

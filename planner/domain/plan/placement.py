@@ -25,6 +25,7 @@ class TablePlacement:
     module_path: str = ""  # of the embedding module that holds the table
     data_type: str = ""
     pooling: str = ""
+    hash_table_mode: str = ""  # empty of tables without a hash table as well
 
     @property
     def hot_rows(self) -> int:

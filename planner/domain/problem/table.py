@@ -6,6 +6,7 @@ from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.expect import expect
 from planner.domain.problem.access import AccessCdf, AccessStatistics, IdOrder, ReuseHistogram, RowCdf, ZipfAccess
 from planner.domain.problem.data_type import DATA_TYPES, DataType
+from planner.domain.problem.hash_table import HashTable
 from planner.domain.problem.optimizer import OPTIMIZERS, Optimizer
 
 MAX_ROWS = 2**40
@@ -103,7 +104,7 @@ class Table:
     """One embedding table."""
 
     name: str
-    num_embeddings: int
+    num_embeddings: int  # rows; of a hash table its slots
     embedding_dim: int
     features: tuple[Feature, ...]
     data_type: DataType = DATA_TYPES["fp32"]
@@ -112,6 +113,7 @@ class Table:
     optimizer: Optimizer = OPTIMIZERS["rowwise_adagrad"]
     access: AccessStatistics | None = None
     ids: IdOrder | RowCdf = "unknown"  # which rows the lookups go to, by row number
+    hash_table: HashTable | None = None  # what gives ids their rows; None if ids are row numbers
     constraints: TableConstraints = field(default_factory=TableConstraints)
     #: path of the embedding module that holds the table in the user's model, such as
     #: ``sparse_arch.embedding_bag_collection``; tables of one path share legality rules
@@ -129,8 +131,15 @@ class Table:
             expect(num_columns == self.embedding_dim, f"pinned pieces of {self.embedding_dim} columns in all")
         is_ranked = self.ids != "frequency_sorted" or isinstance(self.access, RANKED)
         expect(is_ranked, _RANKED_ACCESS)
+        if self.hash_table is not None:
+            expect(self.hash_table.expected_rows <= self.num_embeddings, "as many slots as expected_rows, or more")
         is_trained = self.can_be_trained_as(data_type)
         expect(is_trained, f'optimizer "none" for {data_type.name} weights, which cannot be trained')
+
+    @property
+    def hash_table_mode(self) -> str:
+        """Mode of the hash table; empty where ids are row numbers."""
+        return "" if self.hash_table is None else self.hash_table.mode
 
     @property
     def is_pooled(self) -> bool:

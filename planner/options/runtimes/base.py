@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.plan.placement import Placement, TablePlacement
+from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.domain.problem.storage import Storage
@@ -36,6 +37,8 @@ class Runtime(ABC):
     has_modulo_rows: bool = False
     #: Whether kernels that read the host's memory can read storage-class memory.
     supports_scm: bool = False
+    #: Modes of hash tables that it has (:mod:`planner.domain.problem.hash_table`).
+    hash_table_modes: frozenset[str] = frozenset()
     #: Bytes of the id that it stores with every row.
     row_key_bytes: float = 0.0
     #: Whether tables of one rank share FBGEMM operators, and caches with them (:mod:`planner.pricing.operators`).
@@ -93,6 +96,10 @@ class Runtime(ABC):
 
     def scheme_issue(self, table: Table, scheme: Scheme) -> str | None:
         """Return why the runtime would reject a scheme of a table or train it wrongly, or ``None``."""
+        return None
+
+    def hash_table_issue(self, table: Table, cluster: Cluster) -> tuple[str, str] | None:
+        """Return why it cannot hold a table's hash table on a cluster, whatever the scheme, and the way out."""
         return None
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:

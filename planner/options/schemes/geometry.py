@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cost_models.vocabulary import Scheme
 from planner.domain.problem.cluster import Cluster
+from planner.domain.problem.hash_table import has_whole_buckets
 from planner.domain.problem.table import Table
 from planner.options.schemes.blocks import has_empty_block
 from planner.solver.problem import Scope
@@ -56,14 +57,25 @@ class Geometry:
 def geometry(scheme: Scheme, table: Table, cluster: Cluster) -> Geometry | None:
     """Return how a scheme cuts a table; ``None`` if the scheme does not fit its rows or the cluster.
 
-    Row blocks are equal but for the last block, and no block is empty. Column pieces are two or more: on average a rank
-    holds at most one whole piece of a table, and a host at most two pieces that are cut by rows.
+    Row blocks are equal but for the last block, and no block is empty; a single block is that of a hash table alone,
+    which runtimes cut by rows also on one rank. Of slots in buckets every block holds as many whole ones. Column pieces
+    are two or more: on average a rank holds at most one whole piece of a table, and a host at most two pieces that are
+    cut by rows.
     """
     if scheme.facts.cuts_rows:
         num_blocks = scheme.row_blocks(cluster.world_size, cluster.ranks_per_host)
-        if num_blocks == 1 or has_empty_block(table.num_embeddings, num_blocks):
+        if not _has_blocks(table, num_blocks):
             return None
     return _geometry(scheme, cluster.num_hosts, cluster.ranks_per_host)
+
+
+def _has_blocks(table: Table, num_blocks: int) -> bool:
+    """Whether a table can be cut into so many blocks of rows."""
+    if table.hash_table is None and num_blocks == 1:
+        return False
+    if table.hash_table is not None and not has_whole_buckets(table.hash_table, table.num_embeddings, num_blocks):
+        return False
+    return not has_empty_block(table.num_embeddings, num_blocks)
 
 
 def least_piece_columns(table: Table) -> int:

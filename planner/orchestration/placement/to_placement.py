@@ -47,6 +47,7 @@ def to_placement(problem: Problem, families: Families, priced: SolverProblem, as
                 cache_reserved_bytes=runtime.cache_reserved_bytes(index, family.storage, widest[index]),
                 data_type=family.storage.data_type.name,
                 pooling=one.pooling,
+                hash_table_mode=one.hash_table_mode,
             )
             for index, (one, family, its_shards) in enumerate(zip(problem.tables, chosen, shards, strict=True))
         ),

@@ -109,6 +109,8 @@ def _table(table: TablePlacement, sizes: Ints) -> CompactTableDocument:
         document["data_type"] = table.data_type
     if table.pooling:
         document["pooling"] = table.pooling
+    if table.hash_table_mode:
+        document["hash_table_mode"] = table.hash_table_mode
     return document
 
 

@@ -130,6 +130,7 @@ def _placed(table: CompactTableDocument) -> TablePlacement:
         module_path=table.get("module_path") or "",
         data_type=table.get("data_type") or "",
         pooling=table.get("pooling") or "",
+        hash_table_mode=table.get("hash_table_mode") or "",
     )
 
 

@@ -101,6 +101,18 @@ SPECS: Mapping[str, dict[str, Any]] = {
         model__tables__0__access={"zipf_alpha": 1.05},
         model__tables__0__constraints={"hot_row_fractions": [0.1], "compute_kernels": ["fused_uvm"], "hosts": [0]},
     ),
+    "probed slots": tiny(
+        model__tables__0__hash_table={
+            "mode": "mpzch",
+            "capacity": 1200,
+            "bucket_size": 100,
+            "max_probe": 64,
+            "metadata_bytes_per_slot": 8,
+        }
+    ),
+    "sorted slots": tiny(
+        model__tables__0__hash_table={"mode": "zch", "eviction": "lru", "eviction_interval": 10, "capacity": 1200}
+    ),
     "operations": tiny(
         model__dense={
             "forward_flops_per_sample": 1e6,

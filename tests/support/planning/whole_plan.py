@@ -73,6 +73,7 @@ def _table(name: str) -> TablePlacement:
         module_path="sparse.ebc",
         data_type="fp32",
         pooling="sum",
+        hash_table_mode="mpzch",
     )
 
 

@@ -30,6 +30,8 @@ class TorchEasyRec(TorchRec):
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
     data_types = DATA_TYPES.keys()
     keeps_caches_apart = False
+    #: Its config states the slots with the feature, and none of what a plan decides.
+    hash_table_modes: frozenset[str] = frozenset()
 
     def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
         """No field of its config states one."""

@@ -16,6 +16,7 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.errors import Issue
+from planner.options.runtimes.torchrec.hash_table_geometry import hash_table_issues
 
 #: Widest shard: GPU kernels of earlier releases returned zeros for wider rows (TorchRec issue 3673).
 MAX_SHARD_COLUMNS = 1024
@@ -131,6 +132,7 @@ def _table_issues(
         yield "mean-grid", "grid_shard of a MEAN table adds the means of partial bags", "use another scheme"
     if table.pooling == "none" and scheme in (Scheme.TABLE_ROW_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD):
         yield "sequence-scheme", f"{scheme.label} of a sequence table is not supported", "use row_wise or table_wise"
+    yield from hash_table_issues(table, placed, problem.cluster)
     if issue := _geometry_issue(table, scheme, shards, placement):
         yield "geometry", issue, "see the rules of the runtime in docs/concepts.md"
 

@@ -17,6 +17,7 @@ from collections.abc import Collection
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.plan.placement import Placement
+from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.storage import Storage
@@ -24,6 +25,12 @@ from planner.domain.problem.table import MAX_COLUMNS, Table
 from planner.errors import Issue
 from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.torchrec.geometry import MAX_SHARD_COLUMNS, check_placement
+from planner.options.runtimes.torchrec.hash_tables import (
+    MODES,
+    hash_table_issue,
+    hash_table_kernels,
+    hash_table_scheme_issue,
+)
 
 #: What TorchRec has. A scheme that is not listed is neither planned nor exported for it.
 SCHEMES = (
@@ -75,6 +82,7 @@ class TorchRec(Runtime):
     shares_operators = True
     runs_sharding_types_apart = True
     keeps_caches_apart = True
+    hash_table_modes = MODES
 
     def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
         """Keep caches apart by width and cached share, and those of ``key_value`` tables by table.
@@ -94,8 +102,10 @@ class TorchRec(Runtime):
 
         ``dense`` also runs table_wise, with an optimizer outside the kernel; it is offered
         only if the user names it, because the fused one is never slower. ``key_value``
-        trains with few optimizers.
+        trains with few optimizers. Hash tables have kernels of their own.
         """
+        if table.hash_table is not None:
+            return tuple(kernel for kernel in hash_table_kernels(table.hash_table) if kernel in offered)
         if scheme is Scheme.DATA_PARALLEL:
             return tuple(offered & {Kernel.DENSE})
         runs = [Kernel.FUSED, Kernel.FUSED_UVM_CACHING, Kernel.FUSED_UVM]
@@ -124,7 +134,11 @@ class TorchRec(Runtime):
             return "grid_shard adds the means of partial bags: use another scheme, or sum pooling"
         if table.pooling == "none" and scheme not in SEQUENCE_SCHEMES:
             return f"{scheme.label} of a sequence table is not supported"
-        return None
+        return None if table.hash_table is None else hash_table_scheme_issue(scheme)
+
+    def hash_table_issue(self, table: Table, cluster: Cluster) -> tuple[str, str] | None:
+        """Return why TorchRec cannot hold the hash table on a cluster, and the way out."""
+        return hash_table_issue(table, cluster)
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
         """Rule 2: MEAN pools cut by rows are right only among their own kind."""

@@ -19,6 +19,8 @@ const LINE_COLOURS = {
   optimizer_state: 8,
   row_optimizer_state: 6,
   row_keys: 7,
+  slots: 7,
+  slot_history: 9,
   gradients: 3,
   input_buffers: 1,
   output_buffers: 2,

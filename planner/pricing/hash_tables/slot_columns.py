@@ -1,0 +1,64 @@
+"""Slots of all tables as columns, for the ledger and for prices; each mode has a function in ``MODES``."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+
+import numpy as np
+
+from cost_models.arrays import Floats, Ints
+from cost_models.protocol import ShardWork
+from planner.domain.problem.hash_table import HashTable
+from planner.domain.problem.problem import Problem
+from planner.pricing.hash_tables.managed_collisions import mpzch_costs, zch_costs
+from planner.pricing.hash_tables.slot_costs import NO_SLOTS, SlotCosts
+from planner.solver.memo import memoized_on_problem
+
+#: Costs of the slots of a table by mode, from the hash table, its slots, and the most slots of one shard.
+MODES: Mapping[str, Callable[[HashTable, int, int], SlotCosts]] = MappingProxyType(
+    {"zch": zch_costs, "mpzch": mpzch_costs}
+)
+#: Lines of the ledger: ``slots`` are ids of slots with all that is kept of each, ``slot_history`` the ids that came
+#: since the last eviction.
+SLOT_LINES = ("slots", "slot_history")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotColumns:
+    """The numbers of :class:`SlotCosts`, one entry per table, shape (num_tables,); 0 of tables without slots."""
+
+    bytes_per_slot: Floats
+    bytes_per_shard: Floats
+    history_numbers_per_lookup: Floats
+    history_number_bytes: Floats
+    lookup_bytes: Floats
+    upkeep_bytes_per_slot: Floats
+    launches: Floats
+
+
+@memoized_on_problem
+def slot_columns(problem: Problem) -> SlotColumns:
+    """Return the slots of every table; hash tables are cut by rows over all ranks."""
+    costs = [
+        NO_SLOTS
+        if table.hash_table is None
+        else MODES[table.hash_table.mode](
+            table.hash_table, table.num_embeddings, -(-table.num_embeddings // problem.world_size)
+        )
+        for table in problem.tables
+    ]
+    names = [field.name for field in fields(SlotColumns)]
+    return SlotColumns(**{name: np.array([getattr(one, name) for one in costs], dtype=np.float64) for name in names})
+
+
+def has_slots(problem: Problem) -> bool:
+    """Whether any table is a hash table."""
+    return any(table.hash_table is not None for table in problem.tables)
+
+
+def slot_bytes(problem: Problem, work: ShardWork, *, table: Ints, stored_rows: Ints) -> dict[str, Floats]:
+    """Return the bytes of each shard by the lines ``SLOT_LINES``; all of them lie in the device's memory."""
+    columns = slot_columns(problem)
+    held = stored_rows * columns.bytes_per_slot[table] + columns.bytes_per_shard[table]
+    history = np.floor(work.lookups * columns.history_numbers_per_lookup[table])
+    return {"slots": held, "slot_history": history * columns.history_number_bytes[table]}

@@ -123,7 +123,7 @@ reality: $(VENV)/.stamp-base
 
 # Files that tests compare with what they are generated from.
 generated: $(VENV)/.stamp-base
-	$(BIN)/python -m api.http.openapi.write_file docs/openapi.json api/client/plan_types.py api/client/compact_form.py
+	$(BIN)/python -m api.http.openapi.write_file docs/openapi.json api/client/plan_types.py api/client/compact_form.py api/client/reshard_bands.py
 
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff format .

@@ -33,6 +33,7 @@ _COMMANDS = {
     "check": ("plans.certify", "Check a certificate."),
     "explain": ("plans.explain", "Tell why a plan is as it is, and what would help."),
     "compare": ("plans.documents", "Tell what changed from one plan to another."),
+    "reshard": ("plans.reshard", "Write which rank reads what of a checkpoint."),
     "export": ("plans.documents", "Write a plan in the form that a runtime takes."),
     "stats": ("statistics.command", "Sketch traces of lookups; merge or compare sketches."),
     "measure": ("measuring.command", "Measure embeddings, collectives and copies here."),

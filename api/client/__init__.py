@@ -24,6 +24,8 @@ from .fetched import FetchedPlan, RankSlice, RankSliceDocument
 from .memory import MemoryFacts
 from .plan_file import PlanFile, fetch, read
 from .plan_types import PlanDocument, ShardDocument, TableDocument
+from .reshard_bands import Read
+from .resharding import rank_reads
 from .transport import RetryPolicy
 from .verdicts import Verdict
 
@@ -44,6 +46,7 @@ __all__ = [
     "ProblemError",
     "RankSlice",
     "RankSliceDocument",
+    "Read",
     "RetryPolicy",
     "ShardDocument",
     "SolveTimeout",
@@ -57,5 +60,6 @@ __all__ = [
     "fetch",
     "parse_plan",
     "plan_digest",
+    "rank_reads",
     "read",
 ]

@@ -199,6 +199,19 @@ class PlannerClient:
         response = self._channel_plan(name, etag, rank=rank)
         return None if response is None else fetched_slice(response, rank)
 
+    def get_reshard_map(self, old_digest: str, new_digest: str) -> dict[str, object]:
+        """Fetch which rank of a plan reads which bytes of a checkpoint that was written under another.
+
+        :func:`rank_reads` tells what one rank reads; the map of a large job is megabytes, so that one rank fetches it
+        and hands it on, or each asks :meth:`get_rank_reads`.
+        """
+        return _json(self._transport.request("GET", _reshard_path(old_digest, new_digest)))
+
+    def get_rank_reads(self, old_digest: str, new_digest: str, rank: int) -> dict[str, object]:
+        """Fetch what one rank of a plan reads of a checkpoint that was written under another."""
+        path = _reshard_path(old_digest, new_digest)
+        return _json(self._transport.request("GET", path, params={"rank": str(rank)}))
+
     def _channel_plan(self, name: str, etag: str | None, *, rank: int | None) -> httpx.Response | None:
         """Return the answer with a channel's plan, or a part of it; ``None`` where it is the one with ``etag``."""
         headers, path = {"If-None-Match": etag} if etag else {}, f"{channel_path(name)}/plan"
@@ -292,6 +305,10 @@ class PlannerClient:
 def _is_unknown(error: ProblemError, pointer: str) -> bool:
     """Whether a service refuses a parameter because its release does not have that."""
     return any(one.get("code") == "unknown-parameter" and one.get("pointer") == pointer for one in error.errors)
+
+
+def _reshard_path(old_digest: str, new_digest: str) -> str:
+    return f"/v1/plans/{quote(old_digest, safe=':')}/reshard/{quote(new_digest, safe=':')}"
 
 
 def _json(response: httpx.Response) -> dict[str, object]:

@@ -9,7 +9,7 @@ from enum import Enum
 
 import numpy as np
 
-from cost_models.vocabulary import Kernel
+from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.checkpoint_plan import CheckpointPlan
 from planner.domain.problem.optimizer import Optimizer
@@ -34,22 +34,25 @@ class StoredState:
     column_pieces: tuple[tuple[int, int], ...]  # (first column, columns) of each, left to right
 
 
+def form_of(scheme: Scheme, kernel: Kernel) -> Form:
+    """Return who has the state of a table."""
+    if kernel is Kernel.KEY_VALUE:
+        return Form.KEY_VALUE
+    if kernel is Kernel.DENSE:
+        return Form.COPIES if scheme.is_replicated else Form.DENSE
+    return Form.FUSED
+
+
 def stored_state(placed: TablePlacement) -> StoredState:
     """Return what a checkpoint under a plan stores of a table."""
-    shards = placed.shards
-    pieces = np.stack([shards.column_offset, shards.num_columns], axis=1)
+    pieces = np.stack([placed.shards.column_offset, placed.shards.num_columns], axis=1)
     pieces = np.unique(pieces, axis=0) if pieces[:, 0].any() else pieces[:1]  # most tables have one piece
-    form = Form.FUSED
-    if placed.compute_kernel is Kernel.KEY_VALUE:
-        form = Form.KEY_VALUE
-    elif placed.compute_kernel is Kernel.DENSE:
-        form = Form.COPIES if placed.sharding_type.is_replicated else Form.DENSE
+    form = form_of(placed.sharding_type, placed.compute_kernel)
     return StoredState(form=form, column_pieces=tuple(map(tuple, pieces.tolist())))
 
 
-def state_loss(optimizer: Optimizer, before: TablePlacement, after: TablePlacement) -> str:
+def state_loss(optimizer: Optimizer, old: StoredState, new: StoredState) -> str:
     """Return why state under one plan is not read under another, in words; ``""`` if all of it is."""
-    old, new = stored_state(before), stored_state(after)
     has_state = bool(optimizer.states_per_row or optimizer.states_per_element)
     if old.form is not new.form and (has_state or Form.KEY_VALUE in (old.form, new.form)):
         return f"its state is that of {old.form.value}, which {new.form.value} do not read"
@@ -73,7 +76,7 @@ def checkpoint_issues(problem: Problem, placement: Placement) -> list[Issue]:
         old, table = before.get(placed.name), tables[placed.name]
         if old is None or _shape(old) != (table.num_embeddings, table.embedding_dim):
             continue
-        code, loss = "checkpoint-state", state_loss(table.optimizer, old, placed)
+        code, loss = "checkpoint-state", state_loss(table.optimizer, stored_state(old), stored_state(placed))
         if not loss and plan.keep == "schemes" and old.sharding_type is not placed.sharding_type:
             code, loss = "checkpoint-scheme", f"it is {old.sharding_type.label}, not {placed.sharding_type.label}"
         if loss:

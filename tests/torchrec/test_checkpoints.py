@@ -9,15 +9,22 @@ import pytest
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
+import torch
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, TensorProperties, TensorStorageMetadata
+from torch.distributed.checkpoint.planner_helpers import create_read_items_for_chunk_list
+
 from api.specs.parse import parse_spec
 from cost_models.vocabulary import Kernel, Scheme
+from planner.domain.formats.reshard_bands import bands_between, reads_on
 from planner.domain.plan.placement import TablePlacement
+from planner.domain.plan.shards import Shard
 from planner.domain.problem.optimizer import OPTIMIZERS
 from planner.domain.problem.table import Table
 from planner.pipeline import plan
-from planner.verification.stored_state import state_loss
+from planner.verification.stored_state import state_loss, stored_state
 from tests.support.planning.builders import make_table
 from tests.support.planning.layouts import laid_out
+from tests.support.planning.resharding import groups
 from tests.support.thorough import thorough
 from tests.support.torchrec import checkpoints
 from tests.support.torchrec.hand_plans import table_document
@@ -98,7 +105,7 @@ def test_what_is_read_is_what_the_rules_say(optimizer: str, tmp_path: Path) -> N
     assert {outcome[f"{one.name} weight"] for one in new} == {"read"}
     for before, after in zip(old, new, strict=True):
         state = outcome.get(f"{before.name} momentum1")  # none of copies: an optimizer of the launcher has it
-        loss = state_loss(OPTIMIZERS[optimizer], before, after)
+        loss = state_loss(OPTIMIZERS[optimizer], stored_state(before), stored_state(after))
         has_fused_state = optimizer != "sgd" and not after.sharding_type.is_replicated
         assert (state is not None) == has_fused_state, after.name
         if state is not None:
@@ -141,7 +148,12 @@ def test_a_plan_for_fewer_ranks_reads_all_of_the_checkpoint(tmp_path: Path) -> N
         ).plan
         assert found is not None
         new = list(found.placement.tables)
-        losses.append([state_loss(OPTIMIZERS["rowwise_adagrad"], a, b) for a, b in zip(old, new, strict=True)])
+        losses.append(
+            [
+                state_loss(OPTIMIZERS["rowwise_adagrad"], stored_state(a), stored_state(b))
+                for a, b in zip(old, new, strict=True)
+            ]
+        )
         if checkpoint_plan is not None:
             checkpoints.run(tables=specs(old), plan=before, optimizer="rowwise_adagrad", loads=False, folder=tmp_path)
             outcome = checkpoints.run(
@@ -151,3 +163,44 @@ def test_a_plan_for_fewer_ranks_reads_all_of_the_checkpoint(tmp_path: Path) -> N
             assert len(outcome) == 2 * len(old)
     assert not any(losses[0])
     assert any(losses[1])
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(LAYOUTS, repeat=2)))
+def test_reads_are_those_of_the_checkpoint_library(before: str, after: str) -> None:
+    """``torch.distributed.checkpoint`` plans its reads from the stored chunks: each is one of the reshard map's."""
+    old, new = placed(named(before, after), before, 4), placed(named(before, after), after, 2)
+    bands = bands_between(groups(old.shards), groups(new.shards))
+    chunks = [_chunk(shard) for shard in (old.shards[:1] if old.sharding_type.is_replicated else old.shards)]
+    metadata = TensorStorageMetadata(
+        properties=TensorProperties(dtype=torch.float32), size=torch.Size([ROWS, COLUMNS]), chunks=chunks
+    )
+    for rank in range(2):
+        mine = [_chunk(shard) for shard in new.shards if shard.rank == rank]
+        theirs = {
+            (
+                tuple(item.dest_index.offset),
+                tuple(item.dest_offsets),
+                tuple(item.storage_index.offset),
+                tuple(item.storage_offsets),
+                tuple(item.lengths),
+            )
+            for item in create_read_items_for_chunk_list("t", metadata, mine)
+        }
+        ours = {
+            (
+                (one.shard_row_offset, one.shard_column_offset),
+                (one.row_offset - one.shard_row_offset, one.column_offset - one.shard_column_offset),
+                (one.old_row_offset, one.old_column_offset),
+                (one.row_offset - one.old_row_offset, one.column_offset - one.old_column_offset),
+                (one.num_rows, one.num_columns),
+            )
+            for one in reads_on(rank, bands)
+        }
+        assert ours == theirs
+
+
+def _chunk(shard: Shard) -> ChunkStorageMetadata:
+    return ChunkStorageMetadata(
+        offsets=torch.Size([shard.row_offset, shard.column_offset]),
+        sizes=torch.Size([shard.num_rows, shard.num_columns]),
+    )

@@ -6,7 +6,7 @@ from collections.abc import Container
 from typing import get_args
 
 from api.schemas.described import fields_of
-from planner.domain.formats import compact_form
+from planner.domain.formats import compact_form, reshard_bands
 from planner.domain.formats.canonical_json import DERIVED_SHARD_KEYS, DIGEST_KEYS
 from planner.output.plan_document import PlanDocument, ShardDocument, TableDocument
 
@@ -27,6 +27,7 @@ DIGEST_KEYS = {digest_keys}
 DERIVED_SHARD_KEYS = {derived_shard_keys}
 '''
 
+BANDS_HEADER = "# A copy of planner/domain/formats/reshard_bands.py: edit that file, then run make generated.\n"
 COPY_HEADER = "# A copy of planner/domain/formats/compact_form.py: edit that file, then run make generated.\n"
 
 
@@ -43,6 +44,12 @@ def client_types_text() -> str:
 def compact_form_text() -> str:
     """Return the source of ``api/client/compact_form.py``: the planner's module, which imports nothing of ours."""
     return COPY_HEADER + inspect.getsource(compact_form)
+
+
+def reshard_bands_text() -> str:
+    """Return the source of ``api/client/reshard_bands.py``: the planner's module, beside the client's compact form."""
+    source = inspect.getsource(reshard_bands)
+    return BANDS_HEADER + source.replace(f"from {compact_form.__name__} import", "from .compact_form import")
 
 
 def _source(value: object) -> str:

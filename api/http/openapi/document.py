@@ -18,6 +18,7 @@ from api.schemas.cost_models import ActivationUpdate, CostModelRequest
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.measurements import JobTimes, MeasuredRows
 from api.schemas.plan import AnyEvaluationRequest, CompactPlanDocument, PlanDocument, PlanSlice
+from api.schemas.reshard import RankReads, ReshardMapDocument
 from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import StatisticsDocument
@@ -35,6 +36,8 @@ _UNDECLARED = (
     PlanDocument,
     CompactPlanDocument,
     PlanSlice,
+    ReshardMapDocument,
+    RankReads,
     *get_args(AnyEvaluationRequest),
     StatisticsDocument,
     MeasuredRows,

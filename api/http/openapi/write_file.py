@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from api.http.app import create_app
-from api.http.openapi.client_types import client_types_text, compact_form_text
+from api.http.openapi.client_types import client_types_text, compact_form_text, reshard_bands_text
 from api.http.openapi.document import openapi_text
 from api.settings import Settings
 
@@ -17,6 +17,7 @@ _WRITERS: dict[str, Callable[[], str]] = {
     "openapi.json": lambda: openapi_text(create_app(Settings())),
     "plan_types.py": client_types_text,
     "compact_form.py": compact_form_text,
+    "reshard_bands.py": reshard_bands_text,
 }
 
 if __name__ == "__main__":

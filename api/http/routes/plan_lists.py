@@ -9,18 +9,24 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.http.protocol.headers import page_headers
 from api.http.protocol.responses import IMMUTABLE, REVALIDATE, etagged_response, if_none_match_of
-from api.http.routes.documentation import HAS_IT, error_responses, json_answer
-from api.http.routes.plans import PlanDigest, find_plan
+from api.http.routes.documentation import HAS_IT, error_responses, json_answer, reference
+from api.http.routes.plans import PlanDigest, find_plan, problem_of
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.number_text import WHOLE_NUMBER
 from api.schemas.plan_list import PlanDifferenceDocument, PlanObjective, PlanPage, PlanSummaryDocument
 from api.services.errors import ApiError
 from api.services.pages import page_of
+from api.services.plans.resharding import reshard_bytes
 from api.store.plans.plans import PlanSummary, UnknownPlan
 from planner.output.explain.difference import difference
 
 router = APIRouter(prefix="/v1", tags=["plans"])
+
+RESHARD_OR_READS = {
+    "description": "The map of all ranks, or what one rank reads.",
+    "content": {"application/json": {"schema": reference("ReshardMapDocument", "RankReads", choice="oneOf")}},
+}
 
 
 @router.get(
@@ -66,6 +72,40 @@ async def compare_plans(
     """Tell what changed: tables, seconds, bytes. Neither plan ever changes, so this does not either."""
     body = await services.compute(lambda: _difference(services, digest, other))
     return etagged_response(if_none_match_of(request), body, cache_control=IMMUTABLE)
+
+
+@router.get(
+    "/plans/{digest}/reshard/{other}",
+    summary="Map a checkpoint of a plan onto another",
+    responses={
+        200: RESHARD_OR_READS,
+        304: HAS_IT,
+        **error_responses("not-found", "invalid-parameter", "no-such-rank", "unsupported"),
+    },
+)
+async def reshard_plan(
+    request: Request,
+    services: ServicesDep,
+    digest: PlanDigest,
+    other: Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the plan that reads.")],
+    rank: Annotated[
+        int | None,
+        Query(ge=-(2**31), lt=2**31, description="Only what this rank of the other plan reads, counted from 0."),
+        WHOLE_NUMBER,
+    ] = None,
+) -> Response:
+    """Tell which rank of the other plan reads which bytes of a checkpoint that was written under this one."""
+    body = await services.compute(lambda: _resharded(services, digest, other, rank))
+    return etagged_response(if_none_match_of(request), body, cache_control=IMMUTABLE)
+
+
+def _resharded(services: Services, digest: str, other: str, rank: int | None) -> bytes:
+    old, new = (find_plan(services, one).canonical for one in (digest, other))
+    head = json.loads(new)
+    body = reshard_bytes(old, new, problem_of(services, head), rank)
+    if body is None:
+        raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {head['world_size'] - 1}")
+    return body
 
 
 def _summaries(services: Services, limit: int, before: str | None, name: str | None) -> list[PlanSummary]:

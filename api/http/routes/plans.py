@@ -118,7 +118,7 @@ async def export_plan(
     def export() -> Iterator[bytes]:
         try:
             document = json.loads(served.canonical)
-            problem = _problem_of(services, document) if reads_facts(format) else None
+            problem = problem_of(services, document) if reads_facts(format) else None
             facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
             return export_parts(document, format, module_path=module_path, device=device, facts=facts)
         except UnexportablePlan as error:
@@ -257,7 +257,7 @@ def find_plan(services: Services, digest: str, rank: int | None = None) -> Serve
     return found(served, "plan")
 
 
-def _problem_of(services: Services, document: Mapping[str, object]) -> Problem | None:
+def problem_of(services: Services, document: Mapping[str, object]) -> Problem | None:
     """Return what a plan was made for, where its spec is stored."""
     spec = services.store.spec_of_problem(str(document.get("spec_digest")))
     return None if spec is None else parse_stored_spec(spec, services.library).problem

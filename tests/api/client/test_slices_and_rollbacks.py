@@ -147,3 +147,13 @@ def test_names_are_checked() -> None:
     for call in (lambda: client.rollback("a//b", if_match="x"), lambda: client.fetch_channel_slice("..", 0)):
         with pytest.raises(ValueError, match="channel name"):
             call()
+
+
+def test_a_reshard_map_is_fetched_whole_or_for_one_rank() -> None:
+    script = Script(httpx.Response(200, json={"tables": []}), httpx.Response(200, json={"rank": 3, "tables": []}))
+    client = script.client()
+    assert client.get_reshard_map(OTHER, DIGEST) == {"tables": []}
+    assert client.get_rank_reads(OTHER, DIGEST, 3)["rank"] == 3
+    whole, part = script.requests
+    assert whole.url.path == part.url.path == f"/v1/plans/{OTHER}/reshard/{DIGEST}"
+    assert (whole.url.query, part.url.params["rank"]) == (b"", "3")

@@ -13,7 +13,7 @@ from planner.domain.problem.problem import Problem
 from planner.options.enumerate import enumerate_families
 from planner.options.loadable_layouts import LoadableLayout, loadable_layouts
 from planner.verification.narrow_pieces import narrow_pieces
-from planner.verification.stored_state import checkpoint_issues, state_loss
+from planner.verification.stored_state import checkpoint_issues, state_loss, stored_state
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 from tests.support.planning.layouts import laid_out, laid_out_on
 
@@ -55,7 +55,12 @@ def test_options_and_verifier_agree_on_every_pair_of_layouts(optimizer: str) -> 
     for before in LAYOUTS:
         loadable = loadable_layouts(problem_of(placed(before), optimizer=optimizer))[0]
         for after in LAYOUTS:
-            is_loadable = state_loss(OPTIMIZERS[optimizer], placed(before), placed(after, num_ranks=8)) == ""
+            is_loadable = (
+                state_loss(
+                    OPTIMIZERS[optimizer], stored_state(placed(before)), stored_state(placed(after, num_ranks=8))
+                )
+                == ""
+            )
             assert allows(loadable, after) == is_loadable, (before, after)
             allowed += is_loadable
     assert len(LAYOUTS) <= allowed < len(LAYOUTS) ** 2  # each layout loads itself

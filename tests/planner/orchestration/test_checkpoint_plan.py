@@ -11,19 +11,25 @@ from planner.domain.plan.placement import TablePlacement
 from planner.domain.problem.checkpoint_plan import CheckpointPlan, Keep
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
+from planner.options.enumerate import enumerate_families
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
+from planner.orchestration.placement.from_placement import pieces_of
 from planner.pipeline import plan
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.partitioners.base import Partitioner, SolveLimits
 from planner.solver.partitioners.exact.cp_sat import CpSat
 from planner.solver.partitioners.exact.mathopt import MathOpt
 from planner.solver.partitioners.greedy import Greedy
+from planner.solver.partitioners.kernels.anneal import anneal
 from planner.solver.partitioners.ldm.ldm import Ldm
+from planner.solver.partitioners.local_search.chain import Chain
 from planner.solver.partitioners.local_search.local_search import LocalSearch
+from planner.solver.partitioners.local_search.proposal_mix import ProposalRates, cumulative_mix
+from planner.solver.partitioners.local_search.search_data import search_view
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.solver.problem import Reason
-from planner.verification.stored_state import state_loss
+from planner.verification.stored_state import state_loss, stored_state
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, brute_force, make_cluster, make_problem, make_table
 from tests.support.planning.layouts import laid_out, laid_out_on
@@ -67,7 +73,7 @@ def resumed(*, keep: Keep = "state", num_hosts: int = 1, ranks_per_host: int = 2
 
 def assert_loadable(problem: Problem, found: tuple[TablePlacement, ...]) -> None:
     for table, before, after in zip(problem.tables, checkpoint(), found, strict=True):
-        assert state_loss(table.optimizer, before, after) == "", table.name
+        assert state_loss(table.optimizer, stored_state(before), stored_state(after)) == "", table.name
     for after in found[::4]:
         first = np.unique(after.shards.column_offset, return_index=True)[1]
         assert tuple(after.shards.num_columns[first].tolist()) == WIDTHS
@@ -166,3 +172,40 @@ def test_without_a_way_the_checkpoint_is_named() -> None:
     assert result.diagnosis is not None
     pointers = {change.pointer for fix in result.diagnosis.fixes for change in fix.changes}
     assert pointers & {"/checkpoint_plan", "/model/tables/0/constraints/sharding_types"}
+
+
+def test_moves_leave_widths_alone_at_any_temperature() -> None:
+    """Thousands of proposals, all moves among them, none turned down: pieces go elsewhere, and none is recut."""
+    listed = list_and_price(resumed(num_hosts=2, ranks_per_host=2), ROOFLINE)
+    assert not isinstance(listed, Infeasibility)
+    view = search_view(listed[1])
+    found = Greedy().solve(listed[1], LIMITS).assignment
+    assert found is not None
+    chain = Chain(view, 0)
+    assert chain.load(found)
+    arrays = chain._arrays  # noqa: SLF001
+    before, given = arrays.slot_site.copy(), view.data.item_cut_fixed
+    rates = dict.fromkeys(("pair", "three_rank", "ejection", "replacement"), 0.05)
+    mix = cumulative_mix(ProposalRates(**rates, homing=0.0, after_cuts=0.05, on_hosts=0.3, cuts=True))
+    assert np.count_nonzero(given) == 3
+    recut = 0
+    for _ in range(20):
+        anneal(chain._data, chain._state, 500, 1e9, 20.0, 1.0, mix, np.inf)  # noqa: SLF001
+        for item, is_given in enumerate(given.tolist()):
+            first, count = int(view.data.item_slot[item]), int(arrays.num_pieces[item])
+            columns = view.data.shape_columns[arrays.slot_shape[first : first + count]].tolist()
+            assert not is_given or sorted(columns) == sorted(WIDTHS)
+            recut += not is_given and len(columns) > 1
+    slots = np.isin(view.data.slot_item, np.flatnonzero(given))
+    assert np.any(arrays.slot_site[slots] != before[slots])
+    assert recut > 20
+
+
+def test_a_plan_in_pieces_of_another_order_is_none_of_the_given() -> None:
+    """Three pieces of legal widths, and not those of the checkpoint: a search may not begin there."""
+    problem = resumed(num_hosts=2, ranks_per_host=2)
+    families = [one for one in enumerate_families(problem).families if one.table == 0]
+    for widths, is_given in ((WIDTHS, True), (WIDTHS[::-1], False), ((64, 64, 128), False)):
+        placed = laid_out(tables()[0], Scheme.COLUMN_WISE, widths=widths)
+        found = [pieces_of(problem, one, placed) for one in families if one.scheme is Scheme.COLUMN_WISE]
+        assert [pieces is not None for pieces in found] == [is_given] * len(found)

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from api.client import rank_reads
 from planner.domain.formats.canonical_json import canonical_bytes
 from tests.support.planning.long_plans import difference
 from tests.support.service.live import Live
@@ -77,6 +78,26 @@ def test_a_comparison_is_that_of_the_command_line(live: Live, digests: list[str]
     assert live.get(f"/v1/plans/{digests[0]}/diff/{digests[0]}").json()["same_plan"] is True
     assert_problem(live.get(f"/v1/plans/{digests[0]}/diff/{NOTHING}"), 404, "not-found")
     assert_problem(live.get(f"/v1/plans/{digests[0]}/diff/latest"), 400, "invalid-parameter")
+
+
+def test_a_checkpoint_is_mapped_onto_another_plan(live: Live, digests: list[str]) -> None:
+    url = f"/v1/plans/{digests[0]}/reshard/{digests[1]}"
+    answer = live.get(url)
+    assert answer.status_code == 200
+    assert "immutable" in answer.headers["cache-control"]
+    found = answer.json()
+    assert (found["old_plan_digest"], found["new_plan_digest"]) == (digests[0], digests[1])
+    assert {table["state"] for table in found["tables"]} == {"read"}  # the spec of the plan is stored
+    for rank in (0, 1):
+        mine = live.get(f"{url}?rank={rank}").json()
+        reads = [(table["name"], read["old_rank"]) for table in mine["tables"] for read in table["reads"]]
+        assert reads == [(name, read.old_rank) for name, read in rank_reads(found, rank)]
+        assert mine["rank"] == rank
+    again = live.get(url, headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert_problem(live.get(f"{url}?rank=2"), 422, "no-such-rank")
+    assert_problem(live.get(f"{url}?rank=-1"), 422, "no-such-rank")
+    assert_problem(live.get(f"/v1/plans/{digests[0]}/reshard/{NOTHING}"), 404, "not-found")
 
 
 def test_slices_of_all_ranks_are_the_plan(live: Live, digests: list[str]) -> None:

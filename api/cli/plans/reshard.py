@@ -1,0 +1,54 @@
+"""``reshard``: which rank of a plan reads which bytes of a checkpoint of another plan."""
+
+from typing import Annotated
+
+import typer
+
+from api.cli.errors import BadInput, echo
+from api.cli.files import AsJson, check_output, print_document, read_plan, write_document
+from api.cli.plans.plan import Changes, changed_spec
+from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.specs.parse import parse_spec
+from api.specs.references.resolve import Library
+from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.explain.text.reshard import explain_reshard
+from planner.output.reshard.reshard_map import Optimizers, reshard_map
+
+
+def reshard_command(
+    old: Annotated[str, typer.Argument(metavar="OLD.json", help="The plan of the checkpoint.")],
+    new: Annotated[str, typer.Argument(metavar="NEW.json", help="The plan of the job that reads it.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="MAP.json", help="Where to write the map, else stdout.")
+    ] = None,
+    spec: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC.json", help="The spec of the new plan: it says which optimizers have which state."),
+    ] = None,
+    statistics: StatisticsFiles = None,
+    changes: Changes = None,
+    rank: Annotated[
+        int | None, typer.Option(min=0, help="Only what this rank of the new plan reads, read by read.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the reshard map: which rank of the new plan reads which bytes of which shard of the checkpoint."""
+    check_output(output, old, new, *([] if spec is None else [spec]))
+    before, after = read_plan(old), read_plan(new)
+    if rank is not None and rank >= after["world_size"]:
+        raise BadInput(f"{new} has ranks 0 to {after['world_size'] - 1}, and no rank {rank}")
+    optimizers = {} if spec is None else _optimizers(spec, statistics, changes, after)
+    found = reshard_map(before, after, optimizers)
+    document = found.to_document() if rank is None else found.reads_of(rank)
+    if output is None:
+        print_document(document, as_json=as_json)
+    else:
+        write_document(document, output)
+    echo(explain_reshard(found))
+
+
+def _optimizers(spec: str, statistics: StatisticsFiles, changes: Changes, plan: CompactPlanDocument) -> Optimizers:
+    request = parse_spec(changed_spec(spec, {}, changes), Library(find_statistics=found_statistics(statistics).get))
+    if plan["spec_digest"] != request.spec_digest:
+        echo(f"warning: the plan was made for the spec {plan['spec_digest']}, and {spec} is {request.spec_digest}")
+    return {table.name: table.optimizer for table in request.problem.tables}

@@ -2,6 +2,10 @@
 
 import json
 import logging
+import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +14,13 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 
 import torch
 from torch import nn
+from torchrec.distributed.embedding_sharding import bucketize_kjt_before_all2all
 from torchrec.modules.embedding_configs import EmbeddingBagConfig
 from torchrec.modules.embedding_modules import EmbeddingBagCollection
 from torchrec.modules.feature_processor_ import PositionWeightedModuleCollection
 from torchrec.modules.fp_embedding_modules import FeatureProcessedEmbeddingBagCollection
 from torchrec.modules.hash_mc_evictions import HashZchEvictionConfig, HashZchEvictionPolicyName
-from torchrec.modules.hash_mc_modules import HashZchManagedCollisionModule
+from torchrec.modules.hash_mc_modules import HashZchManagedCollisionModule, TrainInputMapper
 from torchrec.modules.mc_embedding_modules import ManagedCollisionEmbeddingBagCollection
 from torchrec.modules.mc_modules import (
     DistanceLFU_EvictionPolicy,
@@ -24,6 +29,7 @@ from torchrec.modules.mc_modules import (
     ManagedCollisionCollection,
     MCHManagedCollisionModule,
 )
+from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
 from api.client import UnsupportedModel
 from api.client.live_table import LiveHashTable
@@ -31,6 +37,10 @@ from api.client.torchrec import live_tables, spec_from_model
 from api.client.torchrec.model import PLANNED, dense_parameters
 from api.client.torchrec.sharders import _PLANNED
 from api.specs.parse import parse_spec
+from tests.support.thorough import thorough
+from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, run_cases
+from tests.support.torchrec.model import TableSpec
+from tests.support.torchrec.service_plans import forced_plan, free_plan
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore")]
 
@@ -160,3 +170,90 @@ def test_processors_of_features_are_dense_and_their_tables_are_weighted() -> Non
         ("b", "positions", True),
     ]
     assert sum(one.numel() for one in dense_parameters(model)) == 3 + 5 + 33
+
+
+def test_the_example_of_the_page_prints_what_stands_below_it(root: Path, environment: dict[str, str]) -> None:
+    page = (root / "docs" / "hash-tables.md").read_text()
+    (found,) = re.findall(r"^```python\n(.*?)^```$\n\n^```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    code, printed = found
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == printed
+
+
+@pytest.mark.parametrize(("world_size", "buckets"), [(2, 4), (4, 4), (4, 12), (3, 6)])
+@pytest.mark.parametrize("hash_size", [0, 1000, 2**40])
+def test_probed_ids_go_to_the_rank_of_their_bucket(world_size: int, buckets: int, hash_size: int) -> None:
+    """TorchRec deals ids out by bucket; their slots lie in the block of rows that a plan gives to that rank."""
+    slots = 120 * buckets
+    ids = torch.randint(0, hash_size or 2**50, (500,), generator=torch.Generator().manual_seed(5))
+    sent, _ = bucketize_kjt_before_all2all(
+        KeyedJaggedTensor(keys=["f"], values=ids, lengths=torch.ones(len(ids), dtype=torch.int64)),
+        num_buckets=world_size,
+        block_sizes=torch.tensor([-(-hash_size // buckets)]),
+        total_num_blocks=torch.tensor([buckets]),
+        output_permute=True,
+        bucketize_pos=False,
+        keep_original_indices=True,
+    )
+    rank = sent.lengths().view(world_size, -1).argmax(dim=0)
+    first = torch.arange(buckets + 1) * 120
+    mapper = TrainInputMapper(hash_size, buckets, torch.diff(first), first[:-1])
+    _, sizes, slot = mapper(ids.clone())
+    block = slots // world_size
+    assert torch.equal(slot // block, rank)
+    assert torch.equal((slot + sizes - 1) // block, rank)
+
+
+#: Tables whose ids get slots as they come, cut by rows; 3 ranks have blocks of 54, 54 and 52 slots of ``clicked``.
+OF_SLOTS = (
+    *(
+        TableSpec(
+            name=name,
+            rows=rows,
+            columns=columns,
+            features=features,
+            scheme="row_wise",
+            pooling=pooling,
+            module_path=path,
+            slots=slots,
+        )
+        for name, rows, columns, features, pooling, path, slots in (
+            ("clicked", 50, 8, ("a", "b"), "sum", "sparse_arch.bags_of_slots", 160),
+            ("bought", 30, 12, ("c",), "mean", "sparse_arch.bags_of_slots", 97),
+            ("seen", 40, 8, ("d",), "none", "sparse_arch.sequence_of_slots", 130),
+        )
+    ),
+    TableSpec(name="plain", rows=40, columns=8, features=("e",), scheme="table_wise"),
+)
+#: Tables whose ids get trained weights of their positions, under every scheme.
+PROCESSED = tuple(
+    TableSpec(
+        name=f"processed_{scheme}",
+        rows=rows,
+        columns=16,
+        features=(f"p_{scheme}",),
+        scheme=scheme,
+        kernel="dense" if scheme == "data_parallel" else "fused",
+        module_path="sparse_arch.processed",
+    )
+    for scheme, rows in (("table_wise", 31), ("column_wise", 23), ("row_wise", 77), ("data_parallel", 20))
+)
+
+
+@pytest.mark.parametrize("world_size", [2, pytest.param(3, marks=thorough)])
+def test_plans_train_like_the_unsharded_model(world_size: int, tmp_path: Path) -> None:
+    """Ids get a slot of their own at once, so that which slot it is makes no difference."""
+    cases = [
+        Case(name=name, tables=tables, plan=make_plan(tables, world_size, world_size), optimizer="sgd")
+        for name, tables, make_plan in (
+            ("slots", OF_SLOTS, free_plan),
+            ("processed", PROCESSED, forced_plan),
+            ("processed_free", PROCESSED, free_plan),
+        )
+    ]
+    modes = {table["name"]: table.get("hash_table_mode") for table in cases[0].plan["tables"]}
+    assert modes == {"clicked": "zch", "bought": "zch", "seen": "zch", "plain": None}
+    for name, difference in run_cases(cases, world_size=world_size, ranks_per_host=world_size, folder=tmp_path).items():
+        assert difference.misplaced == [], name
+        assert difference.largest < TOLERANCE, (name, difference)
+        assert min(difference.moves.values()) > LEAST_MOVE, (name, difference.moves)

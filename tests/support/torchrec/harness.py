@@ -112,8 +112,12 @@ def compare(case: Case, world_size: int, folder: Path) -> Difference:
         tables={},
         moves={name: float(np.abs(expected.tables[name] - initial[name]).max()) for name in initial},
     )
+    slots = {table.name: table.slots for table in case.tables}
     for table in case.plan["tables"]:
-        _compare_table(table, results, expected, difference)
+        if slots[table["name"]]:
+            _compare_slots(table, slots[table["name"]], results, expected, difference)
+        else:
+            _compare_table(table, results, expected, difference)
     for rank, left in enumerate(results):
         for key, part in left.items():
             difference.misplaced.append(f"rank {rank}: {key}")
@@ -129,6 +133,26 @@ def column_pieces(plan: Mapping[str, object]) -> dict[str, list[tuple[int, int]]
         table["name"]: sorted({(s["column_offset"], s["num_columns"]) for s in table["shards"]})
         for table in plan["tables"]
     }
+
+
+def _compare_slots(table: dict, num_slots: int, results: list[dict], expected: Trained, difference: Difference) -> None:
+    """Compare the row of every id, whatever slot it got; each id has one slot on one rank."""
+    whole, name = expected.tables[table["name"]], table["name"]
+    seen, held, largest = np.zeros(len(whole), dtype=int), 0, 0.0
+    for shard in table["shards"]:
+        part = results[shard["rank"]].pop(f"{name}/{shard['row_offset']}/0", None)
+        rows = results[shard["rank"]].pop(f"ids/{name}", None)
+        if part is None or rows is None or part.shape != (shard["num_rows"], shard["num_columns"]):
+            difference.misplaced.append(f"rank {shard['rank']}: {name} is not there, or not of its size")
+            continue
+        held += len(part)
+        some = rows >= 0
+        np.add.at(seen, rows[some], 1)
+        if some.any():
+            largest = max(largest, float(np.abs(part[some] - whole[rows[some]]).max()))
+    if held != num_slots or seen.max(initial=0) > 1 or seen.sum() < len(whole) // 2:
+        difference.misplaced.append(f"{name}: {held} slots, {seen.sum()} of {len(whole)} ids have one")
+    difference.tables[name] = largest
 
 
 def _compare_table(table: dict, results: list[dict], expected: Trained, difference: Difference) -> None:

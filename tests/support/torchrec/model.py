@@ -28,6 +28,8 @@ class TableSpec:
     pooling: str = "sum"
     module_path: str = "sparse_arch.plain"
     kernel: str = "fused"
+    #: slots of a table with managed collisions, whose ``rows`` are those of the ids that come; 0 without them
+    slots: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +50,27 @@ class Bags:
 
 def is_sequence(module_path: str) -> bool:
     """Whether the module returns every row, and not one per bag."""
-    return module_path.endswith(".sequence")
+    return module_path.endswith(("sequence", "sequence_of_slots"))
 
 
 def is_weighted(module_path: str) -> bool:
     """Whether the module's ids carry weights."""
     return module_path.endswith(".weighted")
+
+
+def is_processed(module_path: str) -> bool:
+    """Whether the module gives each id of a bag a weight of its position, which is trained."""
+    return module_path.endswith(".processed")
+
+
+def is_of_slots(module_path: str) -> bool:
+    """Whether the module gives ids slots as they come."""
+    return module_path.endswith("of_slots")
+
+
+def raw_ids(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ids that are spread over a wide range, one for each row of a table."""
+    return ids * 7_919 + 104_729
 
 
 def lookups(tables: Sequence[TableSpec]) -> Iterator[tuple[TableSpec, str, str]]:
@@ -68,11 +85,13 @@ def lookups(tables: Sequence[TableSpec]) -> Iterator[tuple[TableSpec, str, str]]
 
 
 def initial_weights(tables: Sequence[TableSpec]) -> dict[str, NDArray[np.float32]]:
-    """Every table's weights before training."""
-    return {
-        table.name: np.random.default_rng([7, index]).normal(0, 0.3, (table.rows, table.columns)).astype(np.float32)
-        for index, table in enumerate(tables)
-    }
+    """Every table's weights before training; all rows of a table with slots are alike, since any id may get any."""
+    found = {}
+    for index, table in enumerate(tables):
+        rows = 1 if is_of_slots(table.module_path) else table.rows
+        drawn = np.random.default_rng([7, index]).normal(0, 0.3, (rows, table.columns)).astype(np.float32)
+        found[table.name] = np.array(np.broadcast_to(drawn, (table.rows, table.columns)))
+    return found
 
 
 def dense_weights(tables: Sequence[TableSpec]) -> NDArray[np.float32]:

@@ -22,10 +22,11 @@ from torch.distributed._shard.sharded_tensor import ShardedTensor
 from torch.distributed.optim import _apply_optimizer_in_backward
 from torchrec.distributed.embedding import EmbeddingCollectionSharder
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+from torchrec.distributed.fp_embeddingbag import FeatureProcessedEmbeddingBagCollectionSharder
+from torchrec.distributed.mc_embedding import ManagedCollisionEmbeddingCollectionSharder
+from torchrec.distributed.mc_embeddingbag import ManagedCollisionEmbeddingBagCollectionSharder
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.distributed.types import ShardingEnv, ShardingPlan
-from torchrec.modules.embedding_configs import EmbeddingBagConfig, EmbeddingConfig, PoolingType
-from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
 from torchrec.optim.optimizers import in_backward_optimizer_filter
 from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
@@ -41,10 +42,13 @@ from tests.support.torchrec.model import (
     batches,
     dense_weights,
     initial_weights,
+    is_of_slots,
     is_sequence,
     is_weighted,
     lookups,
+    raw_ids,
 )
+from tests.support.torchrec.modules import ids_of, make_room, module_of
 from tests.support.torchrec.shakes import shake
 from tests.support.torchrec.timings import Timing, pipeline
 
@@ -63,7 +67,7 @@ class Model(nn.Module):
         for table in tables:
             by_path[table.module_path].append(table)
         for path, members in by_path.items():
-            module = sequences_of(members) if is_sequence(path) else bags_of(members, is_weighted(path))
+            module = module_of(path, members, initial_weights(tables))
             setattr(self.sparse_arch, path.removeprefix("sparse_arch."), module)
         self.dense = nn.Linear(sum(t.columns for t, _, _ in lookups(tables)), 1, bias=False)
 
@@ -75,37 +79,10 @@ class Model(nn.Module):
         )
 
 
-def bags_of(tables: list[TableSpec], weighted: bool) -> EmbeddingBagCollection:
-    """A module that returns one row per bag."""
-    return EmbeddingBagCollection(
-        device=torch.device("meta"),
-        is_weighted=weighted,
-        tables=[
-            EmbeddingBagConfig(
-                name=t.name,
-                num_embeddings=t.rows,
-                embedding_dim=t.columns,
-                feature_names=list(t.features),
-                pooling=PoolingType[t.pooling.upper()],
-            )
-            for t in tables
-        ],
-    )
-
-
-def sequences_of(tables: list[TableSpec]) -> EmbeddingCollection:
-    """A module that returns every row."""
-    return EmbeddingCollection(
-        device=torch.device("meta"),
-        tables=[
-            EmbeddingConfig(name=t.name, num_embeddings=t.rows, embedding_dim=t.columns, feature_names=list(t.features))
-            for t in tables
-        ],
-    )
-
-
 def pooled_by_key(output: KeyedTensor | dict[str, JaggedTensor], path: str) -> dict[str, torch.Tensor]:
     """One row per sample; of a sequence each row counts by its position, so that their order matters."""
+    if is_of_slots(path):
+        output, _ = output  # remapped features come with it
     if not is_sequence(path):
         return output.to_dict()
     pooled = {}
@@ -177,15 +154,23 @@ def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
         {"eps": ADAGRAD_EPSILON} if optimizer is RowWiseAdagrad else {}
     )
     # A copy, because TorchRec writes into the dictionary that it is given.
-    _apply_optimizer_in_backward(optimizer, model.sparse_arch.parameters(), dict(settings))
+    in_tables = [p for name, p in model.sparse_arch.named_parameters() if "_feature_processors" not in name]
+    _apply_optimizer_in_backward(optimizer, in_tables, dict(settings))
     sharded = DistributedModelParallel(
         model,
         env=ShardingEnv.from_process_group(dist.group.WORLD),
         device=torch.device("cpu"),
         plan=sharding_plan(case, model),
-        sharders=[EmbeddingBagCollectionSharder(), EmbeddingCollectionSharder()],
+        sharders=[
+            EmbeddingBagCollectionSharder(),
+            EmbeddingCollectionSharder(),
+            FeatureProcessedEmbeddingBagCollectionSharder(),
+            ManagedCollisionEmbeddingBagCollectionSharder(),
+            ManagedCollisionEmbeddingCollectionSharder(),
+        ],
     )
     set_weights(sharded, tables)
+    make_room(sharded)
     outside = dict(in_backward_optimizer_filter(sharded.named_parameters()))
     dense = [p for name, p in outside.items() if not name.startswith("sparse_arch.")]
     # Tables with the dense kernel, which the fused optimizer does not reach; ranks without a
@@ -210,7 +195,12 @@ def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
         losses.append(loss.item())
     if timing:
         timing.write()
-    return {"losses": np.array(losses), "dense": dense[0].detach().numpy(), **shards_of(sharded)}
+    return {
+        "losses": np.array(losses),
+        "dense": dense[0].detach().numpy(),
+        **shards_of(sharded),
+        **ids_of(sharded, tables),
+    }
 
 
 def sharding_plan(case: dict, model: Model) -> ShardingPlan:
@@ -230,9 +220,10 @@ def features_of(path: str, tables: list[TableSpec], bags: dict[tuple[str, str], 
     """One module's input for this rank's samples."""
     keys = list(dict.fromkeys(f for t in tables if t.module_path == path for f in t.features))
     parts = [bags[path, key].part(rank) for key in keys]
+    ids = np.concatenate([p.ids for p in parts])
     return KeyedJaggedTensor(
         keys=keys,
-        values=torch.tensor(np.concatenate([p.ids for p in parts])),
+        values=torch.tensor(raw_ids(ids) if is_of_slots(path) else ids),
         lengths=torch.tensor(np.concatenate([p.lengths for p in parts])),
         weights=torch.tensor(np.concatenate([p.weights for p in parts])) if is_weighted(path) else None,
     )
@@ -240,11 +231,14 @@ def features_of(path: str, tables: list[TableSpec], bags: dict[tuple[str, str], 
 
 def set_weights(sharded: DistributedModelParallel, tables: list[TableSpec]) -> None:
     """Give every shard its rectangle of the initial weights."""
-    initial = initial_weights(tables)
+    initial, with_slots = initial_weights(tables), {t.name: (t.slots, t.columns) for t in tables if t.slots}
     with torch.no_grad():
         for table, (row, column), part in local_parts(sharded):
             rows, columns = part.shape
-            part.copy_(torch.tensor(initial[table][row : row + rows, column : column + columns]))
+            whole = (
+                initial[table] if table not in with_slots else np.broadcast_to(initial[table][:1], with_slots[table])
+            )
+            part.copy_(torch.tensor(whole[row : row + rows, column : column + columns]))
         sharded.module.dense.weight.copy_(torch.tensor(dense_weights(tables)))
 
 

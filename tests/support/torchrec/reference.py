@@ -11,11 +11,13 @@ from tests.support.torchrec.model import (
     ADAGRAD_EPSILON,
     DENSE_LEARNING_RATE,
     LEARNING_RATES,
+    MAX_IDS_PER_BAG,
     Bags,
     TableSpec,
     batches,
     dense_weights,
     initial_weights,
+    is_processed,
     is_sequence,
     is_weighted,
     lookups,
@@ -48,8 +50,16 @@ def train_unsharded(tables: Sequence[TableSpec], world_size: int, optimizer: str
     dense = torch.tensor(dense_weights(tables), dtype=torch.float64, requires_grad=True)
     sums = {name: torch.zeros(len(w), len(column_pieces[name]), dtype=torch.float64) for name, w in weights.items()}
     losses = []
+    positions = {
+        feature: torch.ones(MAX_IDS_PER_BAG, dtype=torch.float64, requires_grad=True)
+        for t, feature, _ in lookups(tables)
+        if is_processed(t.module_path)
+    }
     for bags, labels in batches(tables, world_size):
-        pooled = [_pool(weights[t.name], t, bags[t.module_path, feature]) for t, feature, _ in lookups(tables)]
+        pooled = [
+            _pool(weights[t.name], t, bags[t.module_path, feature], positions.get(feature))
+            for t, feature, _ in lookups(tables)
+        ]
         loss = (
             ((torch.cat(pooled, dim=1) @ dense.T).squeeze(1) - torch.tensor(labels, dtype=torch.float64))
             .square()
@@ -61,7 +71,9 @@ def train_unsharded(tables: Sequence[TableSpec], world_size: int, optimizer: str
             for name, weight in weights.items():
                 _step(weight, sums[name], column_pieces[name], optimizer)
             dense -= DENSE_LEARNING_RATE * dense.grad
-        for parameter in (*weights.values(), dense):
+            for of_feature in positions.values():
+                of_feature -= LEARNING_RATES["sgd"] * of_feature.grad
+        for parameter in (*weights.values(), *positions.values(), dense):
             parameter.grad = None
     return Trained(
         losses=np.array(losses),
@@ -70,15 +82,17 @@ def train_unsharded(tables: Sequence[TableSpec], world_size: int, optimizer: str
     )
 
 
-def _pool(weight: torch.Tensor, table: TableSpec, bags: Bags) -> torch.Tensor:
+def _pool(weight: torch.Tensor, table: TableSpec, bags: Bags, positions: torch.Tensor | None) -> torch.Tensor:
     batch = len(bags.lengths)
     rows = weight[torch.tensor(bags.ids)]
     if is_weighted(table.module_path):
         rows = rows * torch.tensor(bags.weights, dtype=torch.float64).unsqueeze(1)
     lengths = torch.tensor(bags.lengths)
     sample = torch.repeat_interleave(torch.arange(batch), lengths)
+    position = torch.arange(len(rows)) - (lengths.cumsum(0) - lengths)[sample]
+    if positions is not None:
+        rows = rows * positions[position].unsqueeze(1)
     if is_sequence(table.module_path):
-        position = torch.arange(len(rows)) - (lengths.cumsum(0) - lengths)[sample]
         rows = rows / (1 + position).unsqueeze(1)
     total = torch.zeros(batch, table.columns, dtype=torch.float64).index_add(0, sample, rows)
     if table.pooling == "mean":

@@ -33,8 +33,12 @@ def hash_table_issues(table: Table, placed: TablePlacement, cluster: Cluster) ->
     if kernel not in (*_KERNELS, *never_reset):
         names = " or ".join(one.label for one in (*_KERNELS, *never_reset))
         yield "hash-table", f"kernel {kernel.label} does not reset rows of ids that lose their slots", f"use {names}"
+    optimizer, on_hosts = table.optimizer.name, cluster.device_tier is Tier.DDR
+    if hash_table.eviction != "none" and (optimizer == "none" or (on_hosts and optimizer == "rowwise_adagrad")):
+        where = " on CPUs" if on_hosts else ""
+        yield "hash-table", f"FBGEMM resets no rows with the optimizer {optimizer}{where}", "use another optimizer"
     if hash_table.mode == "mpzch":
-        if cluster.device_tier is Tier.DDR:
+        if on_hosts:
             yield "hash-table", "mpzch gives ids their slots on GPUs alone", "use zch, or ranks with GPUs"
         size = _bucket_size(hash_table, table.num_embeddings, len(shards))
         if size == 0 or np.any(shards.num_rows % size) or len(np.unique(shards.num_rows)) > 1:

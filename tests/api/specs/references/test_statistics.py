@@ -5,7 +5,8 @@ import pytest
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
 from planner.access.table_columns import table_columns
-from planner.errors import Issue
+from planner.domain.problem.access import AccessCdf
+from planner.errors import InvalidProblem, Issue
 from tests.support.service.specs import raw, tiny
 from tests.support.service.statistics_files import statistics
 
@@ -57,3 +58,18 @@ def test_many_tables_are_counted() -> None:
     warnings = mismatches(3.0, 7)
     assert len(warnings) == 5
     assert warnings[-1].message.endswith("; 2 more tables differ as well")
+
+
+def test_slots_take_statistics_of_ids_beyond_them_without_row_numbers() -> None:
+    known = statistics("t0")
+    largest = known.sketches["t0"].largest_row
+    assert largest is not None
+    table = {"name": "t0", "num_embeddings": 900, "embedding_dim": 8, "pooling_factor": 1}
+    table["access"] = {"statistics": known.digest}
+    library = Library(find_statistics={known.digest: known.canonical}.get)
+    with pytest.raises(InvalidProblem, match=f"the statistics have row {largest}, and the table has 900 rows"):
+        parse_spec(raw(tiny(model__tables=[table])), library)
+    slots = {"mode": "zch", "eviction": "lru", "eviction_interval": 1}
+    (found,) = parse_spec(raw(tiny(model__tables=[table | {"hash_table": slots}])), library).problem.tables
+    assert found.ids == "hashed"
+    assert isinstance(found.access, AccessCdf)

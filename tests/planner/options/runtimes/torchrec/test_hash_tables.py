@@ -195,6 +195,7 @@ def test_what_hosts_without_accelerators_cannot_train_is_refused() -> None:
     hosts = make_cluster(1, 4, hbm_bytes=0, ddr_bytes=1e12, ddr_bytes_per_second=1e11)
     issues = RUNTIMES["torchrec"].check(make_problem(TABLE, cluster=hosts), probed)
     assert any("on GPUs alone" in issue.message for issue in issues)
+    assert any("resets no rows with the optimizer rowwise_adagrad on CPUs" in issue.message for issue in issues)
     sorted_ids = LiveHashTable(mode="zch", eviction="lfu", eviction_interval=1)
     for optimizer, wrong in (("rowwise_adagrad", True), ("sgd", False)):
         reasons = client_reasons(

@@ -85,12 +85,17 @@ class ShardWork:
     forward_comm_element_bytes: Floats
     backward_comm_element_bytes: Floats
 
+    #: ranks of a pod of hosts, over which row cuts then go instead of over a host; ``None`` for none
+    pod_size: int | None = None
+
     def __post_init__(self) -> None:
         """Check shapes and make the columns read-only."""
         if self.num_ranks < 1:
             raise ValueError("Expected num_ranks >= 1.")
         if self.ranks_per_host < 1 or self.num_ranks % self.ranks_per_host:
             raise ValueError("Expected num_ranks to be a multiple of ranks_per_host.")
+        if self.ranks_per_group % self.ranks_per_host or self.num_ranks % self.ranks_per_group:
+            raise ValueError("Expected pod_size to be a multiple of ranks_per_host that divides num_ranks.")
         for name, column in arrays_of(self):
             if column.shape != self.scheme.shape:
                 raise ValueError(f"Expected column {name} of shape {self.scheme.shape}.")
@@ -109,6 +114,16 @@ class ShardWork:
     def num_hosts(self) -> int:
         """Number of hosts of the cluster."""
         return self.num_ranks // self.ranks_per_host
+
+    @property
+    def ranks_per_group(self) -> int:
+        """Ranks of a group that row cuts go over: of a pod, or else of a host."""
+        return self.pod_size or self.ranks_per_host
+
+    @property
+    def num_groups(self) -> int:
+        """Number of pods, or else of hosts."""
+        return self.num_ranks // self.ranks_per_group
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ class Holders(IntEnum):
     """The ranks that hold one piece of a table: a range of its columns with all rows."""
 
     RANK = 0  #: one rank
-    HOST = 1  #: all ranks of one host
+    HOST = 1  #: all ranks of one host, or of one pod of hosts
     WORLD = 2  #: all ranks
 
 
@@ -61,7 +61,7 @@ class Route(IntEnum):
     NONE = 0  #: not at all: each rank looks up its own samples
     WHOLE = 1  #: complete, from the rank that looks them up
     WORLD_SUM = 2  #: as parts that all ranks add up
-    HOST_SUM = 3  #: as parts that the ranks of each host add up, then from host to host
+    HOST_SUM = 3  #: as parts that the ranks of each host, or pod, add up, then from host to host, or pod to pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,8 @@ class SchemeFacts:
     holders: Holders
     cuts_rows: bool = False  # the holders of a piece share its rows, in equal blocks; else each has all rows
     cuts_columns: bool = False  # two pieces or more, each a range of columns
-    keeps_host: bool = False  # pieces on single ranks stay on one host
-    words: str  # how the table is cut, for people; {} stands for the widths of the pieces
+    keeps_host: bool = False  # pieces on single ranks stay on one host, or in one pod
+    words: str  # how the table is cut, for people; {} stands for the widths of the pieces, {group} for host or pod
 
 
 class Scheme(Code):
@@ -91,10 +91,12 @@ class Scheme(Code):
     TABLE_WISE = 1, SchemeFacts(holders=Holders.RANK, words="whole on one rank")
     COLUMN_WISE = 2, SchemeFacts(holders=Holders.RANK, cuts_columns=True, words="cut by columns ({})")
     ROW_WISE = 3, SchemeFacts(holders=Holders.WORLD, cuts_rows=True, words="cut by rows over all ranks")
-    TABLE_ROW_WISE = 4, SchemeFacts(holders=Holders.HOST, cuts_rows=True, words="cut by rows over one host")
+    TABLE_ROW_WISE = 4, SchemeFacts(holders=Holders.HOST, cuts_rows=True, words="cut by rows over one {group}")
     TABLE_COLUMN_WISE = (
         5,
-        SchemeFacts(holders=Holders.RANK, cuts_columns=True, keeps_host=True, words="cut by columns ({}) on one host"),
+        SchemeFacts(
+            holders=Holders.RANK, cuts_columns=True, keeps_host=True, words="cut by columns ({}) on one {group}"
+        ),
     )
     GRID_SHARD = (
         6,
@@ -102,7 +104,7 @@ class Scheme(Code):
             holders=Holders.HOST,
             cuts_rows=True,
             cuts_columns=True,
-            words="cut by columns ({}), each by rows over a host",
+            words="cut by columns ({}), each by rows over a {group}",
         ),
     )
 
@@ -130,17 +132,17 @@ class Scheme(Code):
         """The collectives of pooled rows and of their gradients inside one host; ``""`` for none."""
         return _COLLECTIVES[self.route]
 
-    def row_blocks(self, num_ranks: int, ranks_per_host: int) -> int:
+    def row_blocks(self, num_ranks: int, ranks_per_group: int) -> int:
         """Return the number of ranks that share the rows of a piece; 1 if each holder has all rows."""
-        return self.num_holders(num_ranks, ranks_per_host) if self.facts.cuts_rows else 1
+        return self.num_holders(num_ranks, ranks_per_group) if self.facts.cuts_rows else 1
 
-    def site(self, rank: int, ranks_per_host: int) -> int:
-        """Return the site of a piece that a rank holds: the rank, its host, or 0 for all ranks."""
-        return (rank, rank // ranks_per_host, 0)[self.facts.holders]
+    def site(self, rank: int, ranks_per_group: int) -> int:
+        """Return the site of a piece that a rank holds: the rank, its group (a host or a pod), or 0 for all ranks."""
+        return (rank, rank // ranks_per_group, 0)[self.facts.holders]
 
-    def num_holders(self, num_ranks: int, ranks_per_host: int) -> int:
-        """Return the number of ranks that hold a piece."""
-        return (1, ranks_per_host, num_ranks)[self.facts.holders]
+    def num_holders(self, num_ranks: int, ranks_per_group: int) -> int:
+        """Return the number of ranks that hold a piece; groups are hosts or pods."""
+        return (1, ranks_per_group, num_ranks)[self.facts.holders]
 
 
 _COLLECTIVES = {

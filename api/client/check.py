@@ -67,6 +67,13 @@ def content_differences(
                 " (LOCAL_WORLD_SIZE)"
             )
         )
+    if document["world_size"] % ranks_per_group(document) or ranks_per_group(document) % document["ranks_per_host"]:
+        found.append(
+            refuse(
+                f"pods of {ranks_per_group(document)} ranks are no whole hosts of {document['ranks_per_host']}, or do"
+                f" not divide the {document['world_size']} ranks of the plan"
+            )
+        )
     seen: set[str] = set()
     for table in document["tables"]:
         if table["name"] in seen:
@@ -75,6 +82,11 @@ def content_differences(
         reasons = _cover_reasons(table, document["world_size"])
         found += [refuse(f'table "{table["name"]}": {reason}') for reason in reasons]
     return found
+
+
+def ranks_per_group(document: PlanDocument) -> int:
+    """Ranks that ``table_row_wise`` and ``grid_shard`` cut rows over: of a pod, or else of a host."""
+    return document.get("pod_size") or document["ranks_per_host"]
 
 
 def extent(table: TableDocument) -> tuple[int, int]:
@@ -94,7 +106,7 @@ def _shape_reasons(plan: Mapping[str, object]) -> list[str]:
         return sorted(reasons)
     reasons = [
         f"{key} is not a positive whole number"
-        for key in ("world_size", "ranks_per_host")
+        for key in ("world_size", "ranks_per_host", *(("pod_size",) if "pod_size" in plan else ()))
         if not _natural(plan[key], 1)
     ]
     tables = plan["tables"]

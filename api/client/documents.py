@@ -7,7 +7,7 @@ from typing import Any, NoReturn, cast
 
 from .compact_form import is_compact, long_document, long_parts
 from .errors import UnexpectedAnswer
-from .plan_types import DERIVED_SHARD_KEYS, DIGEST_KEYS, SCHEMA_VERSION, PlanDocument
+from .plan_types import DERIVED_SHARD_KEYS, DIGEST_KEYS, OPTIONAL_DIGEST_KEYS, SCHEMA_VERSION, PlanDocument
 
 
 def canonical_bytes(document: object) -> bytes:
@@ -21,12 +21,13 @@ def canonical_bytes(document: object) -> bytes:
 
 def plan_digest(plan: Mapping[str, object]) -> str:
     """Return the digest of the part of a plan that determines training: that of the long form, in either form."""
+    keys = [*DIGEST_KEYS, *(key for key in OPTIONAL_DIGEST_KEYS if key in plan)]
     if is_compact(plan):
         hashed = hashlib.sha256()
-        for part in long_parts(plan, keys=DIGEST_KEYS, without=DERIVED_SHARD_KEYS):
+        for part in long_parts(plan, keys=keys, without=DERIVED_SHARD_KEYS):
             hashed.update(part)
         return "sha256:" + hashed.hexdigest()
-    core = {key: plan[key] for key in DIGEST_KEYS}
+    core = {key: plan[key] for key in keys}
     tables = cast("list[dict[str, Any]]", core["tables"])
     core["tables"] = [{**table, "shards": [_without_derived(s) for s in table["shards"]]} for table in tables]
     return "sha256:" + hashlib.sha256(canonical_bytes(core)).hexdigest()

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .check import ranks_per_group
 from .live_table import LiveTable
 from .memory import MemoryFacts, memory_issues
 from .plan_types import PlanDocument
@@ -32,7 +33,7 @@ class RankFacts:
     sharding_group_size: int  # ranks that share one copy of the tables: all of them but under 2D parallelism
     contiguous_groups: bool  # 2D: groups are 0..n-1, n..2n-1, ...; else every k-th rank
     ranks_per_host: int
-    pod_ranks: int | None  # ranks that TorchRec takes for one host, where it was told of pods
+    pod_ranks: int | None  # ranks of a pod, if TORCHREC_RESOLVED_POD_SIZE is set; TorchRec takes them for one host
     machine: str
     host_name: str
     device: str
@@ -99,8 +100,8 @@ def plan_ranks(facts: Sequence[RankFacts]) -> list[int]:
 def topology_differences(document: PlanDocument, facts: Sequence[RankFacts]) -> list[Difference]:
     """Compare the groups of ranks that the plan counts on with those that run."""
     first = facts[0]
-    found = pod_differences(first.ranks_per_host, first.pod_ranks)
     size = first.sharding_group_size
+    found = pod_differences(document, first.ranks_per_host, first.pod_ranks, uses_2d=size != len(facts))
     if len(facts) % size:
         found.append(refuse(f"{len(facts)} ranks are not whole sharding groups of {size} ranks"))
     if size != len(facts):
@@ -119,14 +120,39 @@ def topology_differences(document: PlanDocument, facts: Sequence[RankFacts]) -> 
     return found
 
 
-def pod_differences(ranks_per_host: int, pod_ranks: int | None) -> list[Difference]:
-    """Tell where TorchRec takes a pod of several hosts for one, and cuts host schemes over all of it."""
-    if pod_ranks in (None, ranks_per_host):
+def pod_differences(
+    document: PlanDocument, ranks_per_host: int, pod_ranks: int | None, *, uses_2d: bool = False
+) -> list[Difference]:
+    """Return where TorchRec's groups are not those of the plan.
+
+    TorchRec cuts ``table_row_wise`` and ``grid_shard`` over a pod of as many hosts as ``TORCHREC_RESOLVED_POD_SIZE``
+    says, else over a host. 2D parallelism has groups of its own, and reads no pods.
+    """
+    planned, runs = ranks_per_group(document), pod_ranks or ranks_per_host
+    if uses_2d and "pod_size" in document and planned != ranks_per_host:
+        return [
+            refuse(
+                f"the plan is for pods of {planned} ranks, and under 2D parallelism TorchRec uses groups of a host;"
+                " plan without hardware.pod_size, or train without sharding groups"
+            )
+        ]
+    if "pod_size" not in document:
+        if pod_ranks in (None, ranks_per_host):
+            return []
+        return [
+            refuse(
+                f"TORCHREC_RESOLVED_POD_SIZE makes TorchRec use groups of {runs} ranks, the job has {ranks_per_host}"
+                f" per host (LOCAL_WORLD_SIZE), and the plan is for groups of a host; unset it, or plan with"
+                f" hardware.pod_size {runs}"
+            )
+        ]
+    if runs == planned:
         return []
+    hosts = planned // ranks_per_host
     return [
         refuse(
-            f"TORCHREC_RESOLVED_POD_SIZE makes TorchRec use groups of {pod_ranks} ranks, the job has {ranks_per_host}"
-            " per host (LOCAL_WORLD_SIZE); unset it, or say LOCAL_WORLD_SIZE of the whole pod"
+            f"the plan is for pods of {planned} ranks, TorchRec uses groups of {runs};"
+            f" set TORCHREC_RESOLVED_POD_SIZE={hosts} on every rank ({hosts} hosts of {ranks_per_host} ranks)"
         )
     ]
 

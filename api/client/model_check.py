@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from .check import content_differences, extent
+from .check import content_differences, extent, ranks_per_group
 from .hash_table_rules import hash_table_reasons
 from .live_table import LiveTable, of_table, unique_names
 from .plan_types import PlanDocument, TableDocument
-from .rules import geometry_reasons, kernel_reasons, pooling_reasons
+from .rules import geometry_reasons, kernel_reasons, pod_reasons, pooling_reasons
 from .verdicts import Difference, refuse, replan
 
 #: Facts that a table of a spec has by default, as the service reads it. The type of the weights
@@ -57,9 +57,10 @@ def model_differences(document: PlanDocument, live: Sequence[LiveTable], device:
     for members in pairs_by_path(document, live).values():
         changes = [[replan(of_table(table, text)) for text in _changes(planned, table)] for planned, table in members]
         for (planned_table, table), changed in zip(members, changes, strict=True):
-            wrong = geometry_reasons(planned_table, table, document["world_size"], document["ranks_per_host"])
+            wrong = geometry_reasons(planned_table, table, document["world_size"], ranks_per_group(document))
             wrong += kernel_reasons(planned_table, table, device)
             wrong += hash_table_reasons(planned_table, table, device)
+            wrong += pod_reasons(planned_table, table, document["ranks_per_host"], ranks_per_group(document))
             found += changed or [refuse(of_table(table, text)) for text in wrong]
         if not any(changes):
             found += [refuse(text) for text in pooling_reasons(members)]

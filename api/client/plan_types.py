@@ -9,6 +9,8 @@ from typing import Literal, NotRequired, TypedDict
 SCHEMA_VERSION = 1
 #: Keys of a plan that determine training: the digest covers these, so timing never changes it.
 DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")
+#: Keys that it covers, too, in plans that have them.
+OPTIONAL_DIGEST_KEYS = ("pod_size",)
 #: Keys of a shard that follow from the others and are outside the digest.
 DERIVED_SHARD_KEYS = ("bytes",)
 
@@ -71,5 +73,7 @@ class PlanDocument(TypedDict):
     world_size: int
     #: Unit: ranks.
     ranks_per_host: int
+    #: Ranks of a pod: groups that rows are cut over; absent where groups are hosts. Unit: ranks.
+    pod_size: NotRequired[int]
     #: Every table of the model.
     tables: list[TableDocument]

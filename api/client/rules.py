@@ -21,6 +21,8 @@ _KEY_VALUE_SCHEMES = frozenset({"table_wise", "column_wise", "row_wise", "table_
 _TRAINED_TYPES = frozenset({"fp32", "fp16"})
 #: Cached share of the rows that TorchRec gives each of these tables, and that a plan can only cut down.
 _MAX_KEY_VALUE_SHARE = 0.2
+#: Optimizers with a number for each row of a shard.
+_ROW_STATE_OPTIMIZERS = frozenset({"rowwise_adagrad", "partial_rowwise_adam", "partial_rowwise_lamb"})
 #: FBGEMM reads rows as vectors of 4 elements.
 COLUMN_MULTIPLE = 4
 ROW_SCHEMES = frozenset({"row_wise", "table_row_wise"})
@@ -28,7 +30,7 @@ ROW_SCHEMES = frozenset({"row_wise", "table_row_wise"})
 SEQUENCE_SCHEMES = frozenset({"data_parallel", "table_wise", "column_wise", "row_wise"})
 
 
-def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ranks_per_group: int) -> list[str]:
     """Everything about the shards of one table that TorchRec would refuse or compute wrongly."""
     rule = _RULES.get(table["sharding_type"])
     if rule is None:
@@ -46,7 +48,21 @@ def geometry_reasons(table: TableDocument, live: LiveTable, world_size: int, ran
         reasons.append("two column pieces of a key_value table on one rank share the cache of one of them")
     if any(s["rank"] >= world_size for s in table["shards"]):
         return [*reasons, f"a rank is not one of {world_size}"]
-    return reasons + rule(table["shards"], live, world_size, ranks_per_host)
+    return reasons + rule(table["shards"], live, world_size, ranks_per_group)
+
+
+def pod_reasons(table: TableDocument, live: LiveTable, ranks_per_host: int, ranks_per_group: int) -> list[str]:
+    """What TorchRec cannot build over a pod of several hosts: a grid with state for each row.
+
+    TorchRec 1.8.0 counts the column pieces of that state by the ranks of a host.
+    """
+    if (
+        table["sharding_type"] == "grid_shard"
+        and ranks_per_group > ranks_per_host
+        and live.optimizer in _ROW_STATE_OPTIMIZERS
+    ):
+        return [f"TorchRec cannot build the state of {live.optimizer} for a grid over several hosts of a pod"]
+    return []
 
 
 def kernel_reasons(table: TableDocument, live: LiveTable, device: str) -> list[str]:
@@ -104,12 +120,14 @@ def row_blocks(num_rows: int, num_pieces: int) -> list[tuple[int, int]]:
     return [(i * block, min(block, num_rows - i * block)) for i in range(num_pieces)]
 
 
-def _table_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+def _table_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_group: int) -> list[str]:
     whole = [(0, live.num_embeddings, 0, live.embedding_dim)]
     return [] if [_rectangle(s) for s in shards] == whole else ["table_wise needs one shard that is the whole table"]
 
 
-def _data_parallel(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+def _data_parallel(
+    shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_group: int
+) -> list[str]:
     whole = (0, live.num_embeddings, 0, live.embedding_dim)
     copies = [(s["rank"], _rectangle(s)) for s in shards]
     if copies == [(rank, whole) for rank in range(world_size)]:
@@ -117,7 +135,7 @@ def _data_parallel(shards: Sequence[ShardDocument], live: LiveTable, world_size:
     return [f"data_parallel needs a whole copy on each of {world_size} ranks, in order"]
 
 
-def _column_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+def _column_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_group: int) -> list[str]:
     reasons = _column_piece_reasons([(s["column_offset"], s["num_columns"]) for s in shards], live.embedding_dim)
     if any((s["row_offset"], s["num_rows"]) != (0, live.num_embeddings) for s in shards):
         reasons.add("every column piece needs all rows")
@@ -125,34 +143,34 @@ def _column_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: i
 
 
 def _table_column_wise(
-    shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int
+    shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_group: int
 ) -> list[str]:
-    reasons = _column_wise(shards, live, world_size, ranks_per_host)
-    if len({s["rank"] // ranks_per_host for s in shards}) > 1:
-        reasons.append("table_column_wise needs all pieces on one host")
+    reasons = _column_wise(shards, live, world_size, ranks_per_group)
+    if len({s["rank"] // ranks_per_group for s in shards}) > 1:
+        reasons.append("table_column_wise needs all pieces on one host, or in one pod")
     return reasons
 
 
-def _row_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
+def _row_wise(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_group: int) -> list[str]:
     return _row_piece_reasons(shards, live.num_embeddings, (0, live.embedding_dim), list(range(world_size)))
 
 
 def _table_row_wise(
-    shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int
+    shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_group: int
 ) -> list[str]:
-    host = _host_ranks(shards[0]["rank"], ranks_per_host)
-    return _row_piece_reasons(shards, live.num_embeddings, (0, live.embedding_dim), host)
+    group = _group_ranks(shards[0]["rank"], ranks_per_group)
+    return _row_piece_reasons(shards, live.num_embeddings, (0, live.embedding_dim), group)
 
 
-def _grid_shard(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_host: int) -> list[str]:
-    if len(shards) % ranks_per_host:
-        return [f"grid_shard needs {ranks_per_host} row pieces for every column piece, not {len(shards)} shards"]
-    pieces = [shards[start : start + ranks_per_host] for start in range(0, len(shards), ranks_per_host)]
+def _grid_shard(shards: Sequence[ShardDocument], live: LiveTable, world_size: int, ranks_per_group: int) -> list[str]:
+    if len(shards) % ranks_per_group:
+        return [f"grid_shard needs {ranks_per_group} row pieces for every column piece, not {len(shards)} shards"]
+    pieces = [shards[start : start + ranks_per_group] for start in range(0, len(shards), ranks_per_group)]
     columns = [(piece[0]["column_offset"], piece[0]["num_columns"]) for piece in pieces]
     reasons = _column_piece_reasons(columns, live.embedding_dim)
     for piece, piece_columns in zip(pieces, columns, strict=True):
-        host = _host_ranks(piece[0]["rank"], ranks_per_host)
-        reasons.update(_row_piece_reasons(piece, live.num_embeddings, piece_columns, host))
+        group = _group_ranks(piece[0]["rank"], ranks_per_group)
+        reasons.update(_row_piece_reasons(piece, live.num_embeddings, piece_columns, group))
     return sorted(reasons)
 
 
@@ -185,9 +203,9 @@ def _column_piece_reasons(pieces: Sequence[tuple[int, int]], num_columns: int) -
     return reasons
 
 
-def _host_ranks(rank: int, ranks_per_host: int) -> list[int]:
-    first = rank - rank % ranks_per_host
-    return list(range(first, first + ranks_per_host))
+def _group_ranks(rank: int, ranks_per_group: int) -> list[int]:
+    first = rank - rank % ranks_per_group
+    return list(range(first, first + ranks_per_group))
 
 
 def _rectangle(shard: ShardDocument) -> tuple[int, int, int, int]:

@@ -70,6 +70,7 @@ class _PlanFacts(StrictModel):
     name: Annotated[str, Field(max_length=200)] | None = None
     world_size: RankCount
     ranks_per_host: RankCount
+    pod_size: RankCount | None = None
     objective: JsonValue = None
 
 
@@ -109,6 +110,7 @@ class PlanSlice(StrictModel):
     name: str
     world_size: int = Field(description="Of the whole plan. Unit: ranks.")
     ranks_per_host: int
+    pod_size: int | None = Field(default=None, description="Ranks of a pod, where groups are pods. Unit: ranks.")
     objective: JsonValue
     termination: JsonValue
     rank: int

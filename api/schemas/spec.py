@@ -98,6 +98,12 @@ class HardwareSpec(StrictModel):
         " accelerators may be shared by more: each rank then has its share of the profile's numbers. Unit: ranks.",
         examples=[8],
     )
+    pod_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = Field(
+        default=None,
+        description="Ranks of a pod: hosts that share one NVLink domain. table_row_wise, table_column_wise and"
+        " grid_shard then go over a pod where they went over a host. null: over a host. Unit: ranks.",
+        examples=[None],
+    )
     overrides: HardwareOverrides = Field(
         default_factory=HardwareOverrides,
         description="Numbers of the profile that are replaced.",

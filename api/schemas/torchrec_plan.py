@@ -62,6 +62,9 @@ class TorchRecPlan(StrictModel):
     )
     world_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = Field(default=None, description="Unit: ranks.")
     local_world_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = Field(default=None, description="Unit: ranks.")
+    intra_group_size: Annotated[int, Field(ge=1, le=MAX_RANKS)] | None = Field(
+        default=None, description="Ranks of a pod, where groups are pods of hosts. Unit: ranks."
+    )
     device: str | None = Field(default=None, description="Where the tables are trained.", examples=["cuda"])
     format: JsonValue = Field(default=None, description="Not used.")
     format_version: JsonValue = Field(default=None, description="Not used.")

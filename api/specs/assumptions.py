@@ -27,6 +27,7 @@ _SILENT = frozenset(
         "previous_plan",
         "checkpoint_plan",
         "collective_laws",
+        "pod_size",
         "checkpoint",
         "serving",
         "batch_size_per_rank",

@@ -115,6 +115,7 @@ def _rewritten(content: object, raw: bytes, problem: Problem, base: str) -> Give
         tables=problem.tables,
         world_size=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
+        pod_size=cluster.pod_size,
         device_tier=cluster.device_tier,
     )
     try:

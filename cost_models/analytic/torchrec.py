@@ -6,9 +6,9 @@ over network cards even on a single host, kernels that read host memory at a ten
 
 Symbols, per local batch of one table: ``I`` ids, ``O`` expected output rows (a feature of
 pooling factor L < 1 counts L rows per sample; ids where nothing is pooled), ``W`` ranks,
-``G`` ranks per host, ``H = W/G`` hosts, ``d`` columns and ``R`` rows of the shard, ``e`` bytes
-of a weight, ``f`` bytes of an element on the wire (the table's ``e`` where not given), ``dev``
-memory rate of the kernel:
+``G`` ranks per host, or per pod of hosts, ``H = W/G`` hosts or pods, ``d`` columns and ``R`` rows
+of the shard, ``e`` bytes of a weight, ``f`` bytes of an element on the wire (the table's ``e``
+where not given), ``dev`` memory rate of the kernel:
 
 ==================  =====================================================================
 dense, fused        half of the device's memory rate, all of it
@@ -32,7 +32,7 @@ output           O W d f                             O W d f                O W 
   columns of the first group only: 1 from 128 columns, 1.15 from 64, else 1.75;
 - backward compute = 2 x forward (+ 1.1 x forward where weighted);
 - forward communication = output / link; table_row_wise and grid_shard add O H d f over the
-  network where there is more than one host;
+  network where there is more than one host or pod;
 - backward communication is the same with the backward type, plus 2.455 output / dev for the
   copy after an all-gather (row cuts);
 - data_parallel: R d e (2k-1)/k / (G network), k = min(H, 2), doubled over more than two hosts,
@@ -44,7 +44,9 @@ output           O W d f                             O W d f                O W 
   As the phase ``prefetch`` it counts in full, with a pipeline as without, in TorchRec's own objective, the slowest
   rank's sum over phases; a sum over the slowest rank of each phase leaves out what dense compute hides of it.
 
-The link of an exchange is the host's where all ranks of the group share a host, else the network card.
+The link of an exchange is the host's where all ranks of the group share a host, else the network card: TorchRec prices
+the inside of a pod of several hosts as network, too. The all-reduce of data_parallel knows no pods: its G and H are of
+hosts.
 
 References
 ----------
@@ -186,7 +188,7 @@ def _sizes(work: ShardWork) -> _Sizes:
     row_wise, host_rows = route == Route.WORLD_SUM, route == Route.HOST_SUM
     ranks = np.where(data_parallel, 1.0, float(work.num_ranks))  # whose batches the shard serves
     # TorchRec divides the ids evenly over the ranks that share a column range.
-    shared_by = np.where(row_wise, float(work.num_ranks), np.where(host_rows, float(work.ranks_per_host), 1.0))
+    shared_by = np.where(row_wise, float(work.num_ranks), np.where(host_rows, float(work.ranks_per_group), 1.0))
     ids = work.batch_ids / shared_by * ranks
     input_bytes = np.ceil(ids * ID_BYTES) * np.where(work.is_weighted, 2.0, 1.0)
     columns = work.shard_columns.astype(np.float64)
@@ -254,11 +256,12 @@ def _add_exchange(tally: Tally, work: ShardWork, sizes: _Sizes, hardware: Hardwa
         tally.add(phase, np.where(world_wide, output_bytes, 0.0) / world.value, world.evidence)
         if not sizes.host_rows.any():
             continue
-        host = _link(hardware, inside=True, needed_for="exchanging rows among the ranks of a host")
-        tally.add(phase, np.where(sizes.host_rows, output_bytes, 0.0) / host.value, host.evidence)
-        if not one_host:
+        in_host = work.ranks_per_group <= work.ranks_per_host
+        near = _link(hardware, inside=in_host, needed_for="exchanging rows among the ranks of a host or pod")
+        tally.add(phase, np.where(sizes.host_rows, output_bytes, 0.0) / near.value, near.evidence)
+        if work.num_groups > 1:
             element_bytes = _wire_bytes(given, work, np.zeros_like(sizes.host_rows))
-            across = work.expected_outputs * work.num_hosts * work.shard_columns * element_bytes
+            across = work.expected_outputs * work.num_groups * work.shard_columns * element_bytes
             tally.add(phase, np.where(sizes.host_rows, across, 0.0) / world.value, world.evidence)
 
 

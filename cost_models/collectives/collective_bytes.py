@@ -1,7 +1,8 @@
 r"""Which bytes the shards of a step send through which collective, phase by phase.
 
 A scheme decides the route of its rows (``cost_models.vocabulary.Scheme.route``), and the route decides the collectives.
-Symbols, per step: ``W`` ranks, ``G`` ranks per host, ``N`` hosts, ``d`` columns of the shard, ``R`` its rows,
+Symbols, per step: ``W`` ranks, ``G`` ranks per group (a host, or a pod of hosts), ``N`` groups, ``d`` columns of the
+shard, ``R`` its rows,
 ``b`` output rows of the table for one local batch, ``n`` lookups of the shard, ``e`` bytes of
 a weight, ``f`` bytes of an element on the wire (by direction, fp32 where not given), ``P`` bytes
 of output of all tables for one local batch in the direction's own type, ``I`` bytes of their
@@ -12,10 +13,10 @@ route                      forward                          message  backward   
 =========================  ===============================  =======  ===============================  =======
 WHOLE                      all-to-all of W b d f            P        all-to-all                       P
 WORLD_SUM                  reduce-scatter of W b d f        W P      all-gather                       W P
-HOST_SUM                   reduce-scatter of W b d f        G P      all-to-all over hosts, then      P
-                           inside the host, then                     all-gather inside the host       G P
+HOST_SUM                   reduce-scatter of W b d f        G P      all-to-all over groups, then     P
+                           inside the group, then                    all-gather inside the group      G P
                            all-to-all of N b d f over       P
-                           hosts
+                           groups
 WHOLE, of a sequence       all-to-all of n d f              P        all-to-all                       P
 NONE                       none                                      all-reduce of R d e              bucket
 =========================  ===============================  =======  ===============================  =======
@@ -52,8 +53,8 @@ from cost_models.vocabulary import ROUTES, Phase, Route
 
 BUCKET_BYTES = 25.0 * 2**20  # PyTorch DistributedDataParallel, bucket_cap_mb
 
-#: Who takes part: all ranks, the ranks of each host, or the ranks of equal position, one on each host.
-Group = Literal["all", "host", "across"]
+#: Who takes part: all ranks, the ranks of each group, or the ranks of equal position, one in each group.
+Group = Literal["all", "inside", "across"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ def exchanges_of(work: ShardWork) -> Iterator[Exchange]:
     routes = _routes(work)
     rows = (_rows(work, phase, routes) for phase in (Phase.FORWARD_COMM, Phase.BACKWARD_COMM))
     found = (_ids(work, routes), *itertools.chain(*rows), _dense_gradients(work, routes))
-    size: dict[Group, int] = {"all": work.num_ranks, "host": work.ranks_per_host, "across": work.num_hosts}
+    size: dict[Group, int] = {"all": work.num_ranks, "inside": work.ranks_per_group, "across": work.num_groups}
     for exchange in found:
         if size[exchange.group] > 1 and np.any(exchange.shard_bytes > 0):
             yield exchange
@@ -147,8 +148,8 @@ def _rows(work: ShardWork, phase: Phase, routes: Codes) -> Iterator[Exchange]:
     if np.any(world_sum):
         yield exchange(ring, "all", _only(world_sum, bags), message * work.num_ranks)
     if np.any(host_sum):
-        across = work.num_hosts * work.batch_outputs * row_bytes
-        inside = exchange(ring, "host", _only(host_sum, bags), message * work.ranks_per_host)
+        across = work.num_groups * work.batch_outputs * row_bytes
+        inside = exchange(ring, "inside", _only(host_sum, bags), message * work.ranks_per_group)
         between = exchange("all_to_all", "across", _only(host_sum, across), message)
         yield from (between, inside) if gathers else (inside, between)
 

@@ -11,7 +11,7 @@ all-gather the output. Shares of one message add up to the time of that message 
 however the tables are placed (:meth:`Network.start_seconds`): spread over shares it would be charged by the bytes of
 the slowest rank, W times for a rank that holds W times the average.
 
-Inside a domain (a host, or the hosts of a rack that share NVLink) ``t`` is the profile's law of the operation
+Inside a domain (a host, a pod, or the hosts of a rack that share NVLink) ``t`` is the profile's law of the operation
 (:mod:`cost_models.hardware.laws.domain_law`). Without a law ``intra_host_bytes_per_second`` stands for every collective
 and size: (n-1)/n of the bytes over it, of an all-reduce twice.
 
@@ -75,7 +75,9 @@ class _Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The links among ``num_ranks`` ranks on hosts of ``ranks_per_host``.
+    """The links among ``num_ranks`` ranks on hosts of ``ranks_per_host``, or on pods of ``pod_size``.
+
+    A pod is one domain, whatever the hardware has: links between pods are a network. Groups are pods, or else hosts.
 
     Every method of a collective takes the bytes of each shard, shape ``(num_shards,)``, and the bytes of the
     whole message (one number, or one per shard), both as the buffer of one rank. Nothing is
@@ -86,11 +88,22 @@ class Network:
     hardware: Hardware
     num_ranks: int
     ranks_per_host: int
+    pod_size: int | None = None
 
     @property
     def num_hosts(self) -> int:
         """Hosts of the cluster."""
         return self.num_ranks // self.ranks_per_host
+
+    @property
+    def ranks_per_group(self) -> int:
+        """Ranks of a group."""
+        return self.pod_size or self.ranks_per_host
+
+    @property
+    def num_groups(self) -> int:
+        """Groups of the cluster."""
+        return self.num_ranks // self.ranks_per_group
 
     def all_to_all(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-to-all among all ranks."""
@@ -108,16 +121,16 @@ class Network:
         """All-reduce among all ranks."""
         return self._shares("all_reduce", "all", shard_bytes, message_bytes)
 
-    def reduce_scatter_inside_host(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
-        """Reduce-scatter among the ranks of one host; bytes are the input buffer."""
-        return self._shares("reduce_scatter", "host", shard_bytes, _size(message_bytes))
+    def reduce_scatter_inside_group(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
+        """Reduce-scatter among the ranks of one group; bytes are the input buffer."""
+        return self._shares("reduce_scatter", "inside", shard_bytes, _size(message_bytes))
 
-    def all_gather_inside_host(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
-        """All-gather among the ranks of one host; bytes are the output buffer."""
-        return self._shares("all_gather", "host", shard_bytes, _size(message_bytes))
+    def all_gather_inside_group(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
+        """All-gather among the ranks of one group; bytes are the output buffer."""
+        return self._shares("all_gather", "inside", shard_bytes, _size(message_bytes))
 
-    def all_to_all_across_hosts(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
-        """All-to-all among the ranks of equal position, one on each host."""
+    def all_to_all_across_groups(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
+        """All-to-all among the ranks of equal position, one in each group."""
         return self._shares("all_to_all", "across", shard_bytes, _size(message_bytes))
 
     def start_seconds(self, operation: str, group: Group) -> Quantity:
@@ -181,15 +194,15 @@ class Network:
         return np.array([pair[side] for pair in found])[place.reshape(np.shape(message_bytes))]
 
     def _reach(self, group: Group) -> _Reach:
-        """Lay out a group: domains are whole hosts, and the last one counts as full."""
-        domain = max(self.hardware.domain_ranks, self.ranks_per_host)
-        hosts = max(domain // self.ranks_per_host, 1)
-        if group == "host":
-            return _Reach(inside=self.ranks_per_host, num_domains=1)
-        each = 1 if group == "across" else self.ranks_per_host
-        if self.num_hosts <= hosts:
-            return _Reach(inside=self.num_hosts * each, num_domains=1)
-        return _Reach(inside=hosts * each, num_domains=-(-self.num_hosts // hosts))
+        """Lay out a group: domains are whole hosts, or one pod each, and the last one counts as full."""
+        domain = self.pod_size or max(self.hardware.domain_ranks, self.ranks_per_host)
+        in_domain = max(domain // self.ranks_per_group, 1)
+        if group == "inside":
+            return _Reach(inside=self.ranks_per_group, num_domains=1)
+        each = 1 if group == "across" else self.ranks_per_group
+        if self.num_groups <= in_domain:
+            return _Reach(inside=self.num_groups * each, num_domains=1)
+        return _Reach(inside=in_domain * each, num_domains=-(-self.num_groups // in_domain))
 
     def _shares(self, operation: str, group: Group, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
         """Time the shards of messages that have started."""
@@ -218,7 +231,7 @@ class Network:
             return _Pace(seconds_per_byte=pace, evidence=evidence)
         if reach.num_domains > 1 and not self.hardware.has(_INSIDE) and self._hosts_law(operation) is not None:
             return None
-        rate = self.hardware.quantity(_INSIDE, needed_for=f"{_words(operation)} among the ranks of a host")
+        rate = self.hardware.quantity(_INSIDE, needed_for=f"{_words(operation)} among the ranks of a host or pod")
         return _constant(share * ROUNDS.get(operation, 1.0), rate)
 
     def _across(self, operation: str, reach: _Reach, message_bytes: Floats) -> _Pace | None:
@@ -230,7 +243,7 @@ class Network:
             evidence = law.evidence_at(float(np.max(message_bytes)), reach.num_domains, reach.num_ranks)
             pace = law.pace(message_bytes, reach.num_domains, reach.inside)
             return _Pace(seconds_per_byte=pace, evidence=evidence)
-        rate = self.hardware.quantity(_ACROSS, needed_for=f"{_words(operation)} over several hosts")
+        rate = self.hardware.quantity(_ACROSS, needed_for=f"{_words(operation)} over several hosts or pods")
         if operation == "all_to_all":
             return _constant((reach.num_domains - 1) / reach.num_domains, rate)
         return _constant(ROUNDS[operation] * (reach.num_ranks - 1) / reach.num_ranks / reach.inside, rate)

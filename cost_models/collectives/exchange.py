@@ -14,7 +14,9 @@ from cost_models.protocol import ShardWork
 
 def add_exchange(tally: Tally, work: ShardWork, hardware: Hardware, exchanges: Iterable[Exchange]) -> None:
     """Add the seconds of collectives of ``work``."""
-    network = Network(hardware=hardware, num_ranks=work.num_ranks, ranks_per_host=work.ranks_per_host)
+    network = Network(
+        hardware=hardware, num_ranks=work.num_ranks, ranks_per_host=work.ranks_per_host, pod_size=work.pod_size
+    )
     for exchange in exchanges:
         time = exchange_time(network, exchange, exchange.shard_bytes, exchange.message_bytes)
         tally.add(exchange.phase, time.seconds, time.evidence)
@@ -29,10 +31,10 @@ def exchange_time(network: Network, exchange: Exchange, held_bytes: Floats, mess
         return network.all_reduce(held_bytes, message_bytes)
     methods: dict[tuple[str, str], Callable[[Floats, float], CommTime]] = {
         ("all_to_all", "all"): network.all_to_all,
-        ("all_to_all", "across"): network.all_to_all_across_hosts,
+        ("all_to_all", "across"): network.all_to_all_across_groups,
         ("reduce_scatter", "all"): network.reduce_scatter,
-        ("reduce_scatter", "host"): network.reduce_scatter_inside_host,
+        ("reduce_scatter", "inside"): network.reduce_scatter_inside_group,
         ("all_gather", "all"): network.all_gather,
-        ("all_gather", "host"): network.all_gather_inside_host,
+        ("all_gather", "inside"): network.all_gather_inside_group,
     }
     return methods[exchange.operation, exchange.group](held_bytes, float(message_bytes[0]))

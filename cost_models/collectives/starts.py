@@ -9,14 +9,15 @@ route      ``input_comm`` [1]               ``forward_comm`` [2]                
 =========  ===============================  =======================================  ===========================
 WHOLE      all-to-alls of lengths, values   all-to-all                               all-to-all
 WORLD_SUM  the same                         reduce-scatter                           all-gather
-HOST_SUM   the same                         reduce-scatter inside the host, then     the same, backwards, with
-                                            all-to-all across hosts                  all-gather inside the host
+HOST_SUM   the same                         reduce-scatter inside the group, then    the same, backwards, with
+                                            all-to-all across groups                 all-gather inside the group
 NONE       none                             none                                     all-reduce [3]
 =========  ===============================  =======================================  ===========================
 
-A module with weighted features has an all-to-all of weights besides. Without a pipeline each kind also exchanges the
-sizes of what follows; pipelines do that once for all kinds (``_fuse_input_dist_splits``), which no plan changes. Rows
-of a sequence are never added up: the route of such a module is WHOLE, or NONE.
+A group is a host, or a pod of hosts. A module with weighted features has an all-to-all of weights besides. Without a
+pipeline each kind also exchanges the sizes of what follows; pipelines do that once for all kinds
+(``_fuse_input_dist_splits``), which no plan changes. Rows of a sequence are never added up: the route of such a module
+is WHOLE, or NONE.
 
 :data:`LAUNCHES` are the kernels of a kind, each launched once per step [4].
 
@@ -198,10 +199,10 @@ def collectives_of(kind: Kind, network: Network) -> Iterator[Collective]:
         yield Collective(Phase.FORWARD_COMM, "reduce_scatter", "", "all")
         yield Collective(Phase.BACKWARD_COMM, "all_gather", "", "all")
     else:
-        if network.ranks_per_host > 1:
-            yield Collective(Phase.FORWARD_COMM, "reduce_scatter", "", "host")
-            yield Collective(Phase.BACKWARD_COMM, "all_gather", "", "host")
-        if network.num_hosts > 1:
+        if network.ranks_per_group > 1:
+            yield Collective(Phase.FORWARD_COMM, "reduce_scatter", "", "inside")
+            yield Collective(Phase.BACKWARD_COMM, "all_gather", "", "inside")
+        if network.num_groups > 1:
             yield Collective(Phase.FORWARD_COMM, "all_to_all", "forward", "across")
             yield Collective(Phase.BACKWARD_COMM, "all_to_all", "backward", "across")
 

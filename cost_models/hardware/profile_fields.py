@@ -133,7 +133,8 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
         ),
         "ssd_block_bytes": ProfileField(_BYTES, "bytes that block storage reads at least, wherever a row is"),
         "intra_host_bytes_per_second": ProfileField(
-            _RATE, "bus bandwidth of a large all-to-all inside one host; replaces the profile's laws in a domain"
+            _RATE,
+            "bus bandwidth of a large all-to-all inside one host, or pod; replaces the profile's laws in a domain",
         ),
         "intra_host_latency_seconds": ProfileField(
             _SECONDS, "start of a collective inside one host, where no law has one"

@@ -152,15 +152,23 @@ class _Sites:
     def __init__(self, problem: Problem) -> None:
         cluster = problem.cluster
         allowed = table_rank_allowed(problem)
-        hosts: Bools = np.all(allowed.reshape(len(problem.tables), cluster.num_hosts, -1), axis=2)
+        groups: Bools = np.all(allowed.reshape(len(problem.tables), cluster.num_groups, -1), axis=2)
         count = len(problem.tables)
         self._together = np.isin(np.arange(count), [t for group in problem.same_rank for t in group])
         apart = np.isin(np.arange(count), [t for group in problem.apart for t in group])
+        self._cluster = cluster
         self._has: dict[Scope, Bools] = {
             Scope.RANK: np.any(allowed, axis=1),
-            Scope.HOST: np.any(hosts, axis=1) & ~self._together,
+            Scope.HOST: np.any(groups, axis=1) & ~self._together,
             Scope.WORLD: np.all(allowed, axis=1) & ~apart & ~self._together,
         }
+
+    def issue(self, index: int, geometry: Geometry) -> str:
+        """Return why pieces of this geometry cannot be placed."""
+        pod_size, lacks_group = self._cluster.pod_size, geometry.scope is Scope.HOST and not self._together[index]
+        if pod_size is None or not lacks_group or self._has[Scope.HOST][index]:
+            return NO_CUT
+        return f"none of the pods of {pod_size} ranks lies whole on the ranks and hosts that are allowed"
 
     def fit(self, index: int, geometry: Geometry) -> bool:
         """Whether pieces of this geometry can be placed: tables that share one rank must be whole."""
@@ -192,7 +200,7 @@ def _families_of_table(
         if scheme not in loadable.schemes:
             issues.append((scheme, _LOSES_STATE))
             continue
-        if scheme_issue := runtime.scheme_issue(table, scheme):
+        if scheme_issue := runtime.scheme_issue_on(problem.cluster, table, scheme):
             issues.append((scheme, scheme_issue))
             continue
         cut = geometry(scheme, table, problem.cluster)
@@ -211,7 +219,7 @@ def _families_of_table(
         if cut is not None and sites.fit(index, cut):
             widths = _widths(problem, runtime, table, cut, loadable.column_cut)
         if cut is None or widths is None:
-            issues.append((scheme, NO_CUT))
+            issues.append((scheme, NO_CUT if cut is None else sites.issue(index, cut)))
             continue
         found = False
         for storage in storages_of_scheme:
@@ -265,5 +273,5 @@ def _widths(
         is_legal = least <= min(given) and max(given) <= runtime.max_columns
         return given_cut(given) if is_legal and all(columns % COLUMN_STEP == 0 for columns in given) else None
     cluster, least = problem.cluster, least_piece_columns(table)
-    also = (cluster.world_size, cluster.ranks_per_host, cluster.num_hosts)
+    also = (cluster.world_size, cluster.ranks_per_group, cluster.num_groups)
     return piece_widths(table.embedding_dim, least, runtime.max_columns, geometry.max_pieces, also)

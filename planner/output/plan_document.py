@@ -381,6 +381,9 @@ class HeadDocument(TypedDict):
     name: Annotated[str, "Name of the model.", Example("dlrm-dcnv2")]
     world_size: Annotated[int, "Unit: ranks.", Example(8)]
     ranks_per_host: Annotated[int, "Unit: ranks.", Example(8)]
+    pod_size: NotRequired[
+        Annotated[int, "Ranks of a pod: groups that rows are cut over; absent where groups are hosts. Unit: ranks."]
+    ]
     objective: Annotated[ObjectiveDocument, "Predicted objective, bound and gap. Unit: seconds."]
     termination: Annotated[TerminationDocument, "Why the search ended."]
 

@@ -35,9 +35,9 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
     family_table = np.array([family.table for family in listed], dtype=np.int64)
     scope = np.array([family.geometry.scope for family in listed], dtype=np.int8)
     seconds, per_rank, last, busy_seconds = _shape_costs(problem, listed, cuts, cost_model)
-    if cluster.num_hosts == 1:
+    if cluster.num_groups == 1:
         scope = np.where(scope == Scope.HOST, np.int8(Scope.WORLD), scope)  # the same ranks
-    touched = np.array([1, cluster.ranks_per_host, cluster.world_size])[scope[cuts.shape_family]][:, None]
+    touched = np.array([1, cluster.ranks_per_group, cluster.world_size])[scope[cuts.shape_family]][:, None]
     geometries = [family.geometry for family in listed]
     pinned_shape, pinned_site = _pinned(problem, families, cuts)
     fixed_table, fixed_columns = _fixed_cuts(listed)
@@ -47,7 +47,7 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
         table_columns=np.array([t.embedding_dim for t in problem.tables], dtype=np.int64),
         family_table=family_table,
         family_scope=scope,
-        family_same_host=np.array([g.same_host and cluster.num_hosts > 1 for g in geometries], dtype=np.bool_),
+        family_same_host=np.array([g.same_host and cluster.num_groups > 1 for g in geometries], dtype=np.bool_),
         family_min_pieces=np.array([g.min_pieces for g in geometries], dtype=np.int64),
         family_max_pieces=np.array([family.widths.max_pieces for family in listed], dtype=np.int64),
         shape_family=cuts.shape_family,
@@ -59,7 +59,7 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
         unit_option=cuts.unit_option,
         unit_shape=cuts.unit_shape,
         capacity_bytes=capacity_bytes(problem),
-        host_of_rank=np.arange(cluster.world_size, dtype=np.int64) // cluster.ranks_per_host,
+        host_of_rank=np.arange(cluster.world_size, dtype=np.int64) // cluster.ranks_per_group,
         rank_slowdown=cluster.phase_slowdown(),
         table_rank_allowed=table_rank_allowed(problem),
         phase_weight=cost_model.counted_phases.astype(np.float64),
@@ -244,7 +244,7 @@ def drop_unusable(priced: SolverProblem) -> SolverProblem:
 def roomiest_site(priced: SolverProblem) -> Floats:
     """Return what the roomiest site of each shape has per rank, (S, M); negative where it may use none.
 
-    A rank has its own capacity; a host, or the world, that of its smallest rank.
+    A rank has its own capacity; a host (or pod), or the world, that of its smallest rank.
     """
     by_host = (priced.num_tables, priced.num_hosts, -1)
     ranks_allowed = priced.table_rank_allowed

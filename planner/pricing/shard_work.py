@@ -1,6 +1,6 @@
 """From tables and shards to columns of work: the only maker of :class:`ShardWork`.
 
-Counts per training step, or per request that a host serves. With B samples per rank, W ranks, G ranks per host and a
+Counts per training step, or per request that a host serves. With B samples per rank, W ranks and a
 table of ``ids`` per sample: a rank's batch holds B x ids; a shard that holds whole rows serves all
 ranks (W x B x ids lookups), one of n row blocks its share of that, a replica its own rank's. Of a request of N samples
 a rank's batch is N / W: what is done for "all ranks' batches" is done once for the request. Replicas share whole
@@ -22,9 +22,9 @@ from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.hash_tables.slot_columns import slot_columns
 
 
-def row_shards(scheme: Codes, world_size: int, ranks_per_host: int) -> Ints:
+def row_shards(scheme: Codes, world_size: int, ranks_per_group: int) -> Ints:
     """Return how many ranks share the rows of a shard's column range, by scheme."""
-    by_scheme = np.array([one.row_blocks(world_size, ranks_per_host) for one in Scheme], dtype=np.int64)
+    by_scheme = np.array([one.row_blocks(world_size, ranks_per_group) for one in Scheme], dtype=np.int64)
     return by_scheme[scheme]
 
 
@@ -53,7 +53,7 @@ def build_work(
     all blocks of a piece, so that a rank's seconds are never less than those of its own block.
     """
     cluster = problem.cluster
-    split = row_shards(scheme, cluster.world_size, cluster.ranks_per_host)
+    split = row_shards(scheme, cluster.world_size, cluster.ranks_per_group)
     replicated = IS_REPLICATED[scheme]
     of_batch = np.where(replicated, _replica_share(problem), 1.0)  # what a rank's share of a request becomes there
     ids_of_all = columns.batch_ids[table] * cluster.world_size
@@ -74,6 +74,7 @@ def build_work(
     return ShardWork(
         num_ranks=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
+        pod_size=cluster.pod_size,
         prefetches=problem.pipeline == PREFETCH_PIPELINE,
         forward_message_bytes=_message_bytes(columns, problem.forward_comm_dtype),
         backward_message_bytes=_message_bytes(columns, problem.backward_comm_dtype),

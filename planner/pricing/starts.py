@@ -122,4 +122,9 @@ def _priced_kinds(problem: Problem, kinds: Iterable[ModuleKind]) -> list[Kind]:
 
 def _network(problem: Problem, hardware: Hardware) -> Network:
     cluster = problem.cluster
-    return Network(hardware=hardware, num_ranks=cluster.world_size, ranks_per_host=cluster.ranks_per_host)
+    return Network(
+        hardware=hardware,
+        num_ranks=cluster.world_size,
+        ranks_per_host=cluster.ranks_per_host,
+        pod_size=cluster.pod_size,
+    )

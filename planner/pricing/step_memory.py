@@ -2,7 +2,7 @@ r"""Bytes of device memory in each phase of a training step: what stays, and wha
 
 With :math:`O` the rows that the shards of a rank write in a step, :math:`P` the pooled rows that its local batch
 receives, :math:`A` the activations of the dense part, and :math:`w`, :math:`s`, :math:`h` for the routes of rows
-(whole, summed over all ranks, summed over hosts), a phase holds
+(whole, summed over all ranks, summed over hosts or pods), a phase holds
 
 ====================  ==========================================================================================
 ``forward_compute``   :math:`O`
@@ -15,11 +15,11 @@ receives, :math:`A` the activations of the dense part, and :math:`w`, :math:`s`,
 ``backward_compute``  gradients of :math:`O`, and :math:`O_h / L`
 ====================  ==========================================================================================
 
-for hosts of :math:`L` ranks. Copies are cut from the gradients of a module with several sharding types, and once more
-for tables cut by columns, whose columns are put in order. Such a module goes through its sharding types one by one, so
-that the sum is an upper bound, and gathers :math:`O_h` while the gradients of :math:`P` are there. Ids stay through the
-step, for the backward pass needs them again; the pipelines differ in how many batches of them they hold, not in the
-order of the phases.
+for hosts (or pods) of :math:`L` ranks. Copies are cut from the gradients of a module with several sharding types, and
+once more for tables cut by columns, whose columns are put in order. Such a module goes through its sharding types one
+by one, so that the sum is an upper bound, and gathers :math:`O_h` while the gradients of :math:`P` are there. Ids stay
+through the step, for the backward pass needs them again; the pipelines differ in how many batches of them they hold,
+not in the order of the phases.
 
 References
 ----------
@@ -98,9 +98,9 @@ def _buffers(problem: Problem, placed: PlacedWork) -> _Buffers:
     sent = outputs / element * element_bytes(work.forward_comm_element_bytes)
     returned = outputs / element * element_bytes(work.backward_comm_element_bytes)
     on_host = route == Route.HOST_SUM
-    if problem.cluster.num_hosts == 1:
-        on_host = np.zeros_like(on_host)  # a host is the world: nothing goes from host to host
-    per_host = np.where(on_host, 1.0 / work.ranks_per_host, 0.0)
+    if problem.cluster.num_groups == 1:
+        on_host = np.zeros_like(on_host)  # a host, or pod, is the world: nothing goes from one to another
+    per_host = np.where(on_host, 1.0 / work.ranks_per_group, 0.0)
     crossing = (route == Route.WHOLE) + 2.0 * per_host
     pooled = _Pooled(problem, placed, is_message=(route == Route.WHOLE) | on_host)
     gathers_early = ~on_host | pooled.joins_kind

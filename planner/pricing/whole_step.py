@@ -32,7 +32,12 @@ _OVERHEAD = "step_overhead_seconds"
 def dense_all_reduce(problem: Problem, hardware: Hardware) -> CommTime:
     """Return the time of the all-reduce of a step's dense gradients; raises ``MissingHardwareNumber``."""
     cluster = problem.cluster
-    network = Network(hardware=hardware, num_ranks=cluster.world_size, ranks_per_host=cluster.ranks_per_host)
+    network = Network(
+        hardware=hardware,
+        num_ranks=cluster.world_size,
+        ranks_per_host=cluster.ranks_per_host,
+        pod_size=cluster.pod_size,
+    )
     return gradient_all_reduce(problem.dense.all_reduce_bytes, network)
 
 

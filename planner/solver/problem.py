@@ -22,7 +22,11 @@ from planner.solver.segments import ranges_of
 
 
 class Scope(enum.IntEnum):
-    """What one piece is placed on."""
+    """What one piece is placed on.
+
+    A host is here, and in all of the solver, a group of ranks that row cuts go over: the ranks of a pod where the
+    cluster has pods of hosts.
+    """
 
     RANK = 0  #: one rank of choice
     HOST = 1  #: one equal part on every rank of one host of choice

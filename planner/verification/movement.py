@@ -4,7 +4,7 @@ Shares no code with the search, which counts the same bytes in arrays; the pipel
 
 A byte of a table is a cell with its share of the row: weights, optimizer state of the cell, and of the row spread
 evenly over its columns. A rank fetches the cells that its new shards have and its old ones lack. Each
-comes from the one rank that holds it; of several copies, from the first on the same host, else the first.
+comes from the one rank that holds it; of several copies, from the first on the same host (or pod), else the first.
 """
 
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
         elif old.shards.are_those_of(placed.shards, in_any_tier=True):
             unmoved += needed
         elif old.sharding_type.is_replicated:
-            unmoved += _fetch_copies(old.shards, placed.shards, of_cell, after.ranks_per_host, moved)
+            unmoved += _fetch_copies(old.shards, placed.shards, of_cell, after.ranks_per_group, moved)
         else:
             unmoved += _fetch_parts(old.shards, placed.shards, of_cell, moved)
     pairs = tuple(
@@ -78,15 +78,15 @@ def transfer(tables: tuple[Table, ...], before: Placement, after: Placement) -> 
     return Transfer(unmoved_bytes=unmoved, new_bytes=new, pairs=pairs)
 
 
-def _fetch_copies(old: Shards, new: Shards, bytes_of_cell: float, ranks_per_host: int, moved: Floats) -> float:
+def _fetch_copies(old: Shards, new: Shards, bytes_of_cell: float, ranks_per_group: int, moved: Floats) -> float:
     """Add what each rank without a copy fetches from a rank with one; return the bytes of the copies that exist."""
     cells = new.num_rows.astype(np.float64) * new.num_columns
     lacks = ~np.isin(new.rank, old.rank)
-    hosts = new.rank // ranks_per_host
+    groups = new.rank // ranks_per_group
     nowhere = np.iinfo(np.int64).max
-    least_of_host = np.full(1 + max(int(new.rank.max()), int(old.rank.max())) // ranks_per_host, nowhere)
-    np.minimum.at(least_of_host, old.rank // ranks_per_host, old.rank)
-    sources = np.where(least_of_host < nowhere, least_of_host, old.rank.min())[hosts]
+    least = np.full(1 + max(int(new.rank.max()), int(old.rank.max())) // ranks_per_group, nowhere)
+    np.minimum.at(least, old.rank // ranks_per_group, old.rank)
+    sources = np.where(least < nowhere, least, old.rank.min())[groups]
     _add(moved, sources[lacks], new.rank[lacks], cells[lacks] * bytes_of_cell)
     return float(cells[~lacks].sum()) * bytes_of_cell
 
@@ -132,7 +132,7 @@ def _add(moved: Floats, source: Ints, target: Ints, amount: Floats) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """How fast a rank sends and receives, inside its host and to others; ``None`` if not known."""
+    """How fast a rank sends and receives, inside its host (or pod) and to others; ``None`` if not known."""
 
     intra_host: Quantity | None
     inter_host: Quantity | None
@@ -147,21 +147,21 @@ class Links:
 def links_of(cluster: Cluster) -> Links:
     """Return the link speeds of a cluster; a speed that is not stated is taken to be the other one."""
     intra, inter = _intra_host(cluster), _inter_host(cluster)
-    has_inside = cluster.num_hosts == 1 or cluster.ranks_per_host > 1
+    has_inside = cluster.num_groups == 1 or cluster.ranks_per_group > 1
     return Links(
         intra_host=(intra or inter) if has_inside else None,
-        inter_host=(inter or intra) if cluster.num_hosts > 1 else None,
+        inter_host=(inter or intra) if cluster.num_groups > 1 else None,
     )
 
 
 def _intra_host(cluster: Cluster) -> Quantity | None:
     stated = cluster.hardware.numbers.get("intra_host_bytes_per_second")
-    return stated or _of_domain(cluster, cluster.ranks_per_host)
+    return stated or _of_domain(cluster, cluster.ranks_per_group)
 
 
 def _inter_host(cluster: Cluster) -> Quantity | None:
     hardware = cluster.hardware
-    if cluster.world_size <= hardware.domain_ranks:  # hosts of a rack share a domain
+    if cluster.pod_size is None and cluster.world_size <= hardware.domain_ranks:  # hosts of a rack share a domain
         return _of_domain(cluster, cluster.world_size)
     law = hardware.hosts_laws.get("all_to_all")
     if law is None:
@@ -196,14 +196,14 @@ def transfer_seconds(pairs: tuple[RankPair, ...], cluster: Cluster) -> float | N
     """Return how long the busiest rank sends or receives over one kind of link, all ranks at once.
 
     ``None`` if bytes travel over links whose speed is not known. Ranks of a larger
-    previous cluster are on hosts of the same size.
+    previous cluster are on hosts, or pods, of the same size.
     """
     if not pairs:
         return 0.0
     links = links_of(cluster)
     load: dict[tuple[str, str, int], float] = {}
     for pair in pairs:
-        inside = pair.source // cluster.ranks_per_host == pair.target // cluster.ranks_per_host
+        inside = cluster.group_of(pair.source) == cluster.group_of(pair.target)
         link = links.intra_host if inside else links.inter_host or links.intra_host
         if link is None:
             return None

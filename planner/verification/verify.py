@@ -76,6 +76,16 @@ def _cluster_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
             ),
             hint="plan again for this cluster",
         )
+    elif placement.ranks_per_group != cluster.ranks_per_group:
+        yield Issue(
+            code="cluster-mismatch",
+            pointer="/pod_size",
+            message=(
+                f"the plan cuts rows over groups of {placement.ranks_per_group} ranks (pod_size, or else"
+                f" ranks_per_host); groups of the cluster have {cluster.ranks_per_group}"
+            ),
+            hint="plan again for this cluster, or state the plan's pod_size as hardware.pod_size of the spec",
+        )
 
 
 def _table_set_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
@@ -246,7 +256,7 @@ def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlaceme
     """Yield where a pinned table is elsewhere first; the rules of cover and of the runtime check its rows."""
     if table.constraints.pinned is None:
         return
-    for pointer, message in _unpinned(placed, table.constraints.pinned, problem.cluster.ranks_per_host):
+    for pointer, message in _unpinned(placed, table.constraints.pinned, problem.cluster.ranks_per_group):
         hint = "plan again, or change the table's pinned placement"
         yield Issue(
             code="pinned", pointer=f"/tables/{index}{pointer}", message=f'table "{table.name}"{message}', hint=hint
@@ -254,7 +264,7 @@ def _pin_issues(problem: Problem, table: Table, index: int, placed: TablePlaceme
         return
 
 
-def _unpinned(placed: TablePlacement, pinned: PinnedTable, ranks_per_host: int) -> Iterator[tuple[str, str]]:
+def _unpinned(placed: TablePlacement, pinned: PinnedTable, ranks_per_group: int) -> Iterator[tuple[str, str]]:
     """Yield how a table is not as pinned: a pointer into the table, and words that follow its name."""
     expected = (pinned.sharding_type, pinned.compute_kernel)
     found = (placed.sharding_type, placed.compute_kernel)
@@ -266,7 +276,7 @@ def _unpinned(placed: TablePlacement, pinned: PinnedTable, ranks_per_host: int) 
         yield "", " is pinned to scm" if pinned.in_scm else " is not pinned to scm"
     sites = {(piece.column_offset, piece.num_columns, piece.site) for piece in pinned.pieces}
     for position, shard in enumerate(placed.shards):
-        site = placed.sharding_type.site(shard.rank, ranks_per_host)
+        site = placed.sharding_type.site(shard.rank, ranks_per_group)
         if (shard.column_offset, shard.num_columns, site) not in sites:
             columns = f"columns {shard.column_offset} to {shard.column_offset + shard.num_columns - 1}"
             yield f"/shards/{position}", f": {columns} are not pinned to rank {shard.rank}"

@@ -189,7 +189,8 @@ def pods(ranks: int) -> list[tuple[Shake, str, tuple[str, ...]]]:
             "refuse",
             (
                 "TORCHREC_RESOLVED_POD_SIZE makes TorchRec use groups of 4 ranks, the job has 2 per host"
-                " (LOCAL_WORLD_SIZE); unset it, or say LOCAL_WORLD_SIZE of the whole pod",
+                " (LOCAL_WORLD_SIZE), and the plan is for groups of a host; unset it, or plan with"
+                " hardware.pod_size 4",
             ),
         ),
         (

@@ -122,6 +122,15 @@ def test_pods_that_span_hosts_are_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     assert to_sharding_plan(hand_plan(LONELY, 4, 2), module=Model(list(LONELY)), world_size=4).plan
 
 
+def test_a_plan_for_pods_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, model = hand_plan(LONELY, 4, 1, 2), Model(list(LONELY))
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    with pytest.raises(PlanRejected, match="set TORCHREC_RESOLVED_POD_SIZE=2 on every rank"):
+        to_sharding_plan(plan, module=model, world_size=4)
+    monkeypatch.setenv("TORCHREC_RESOLVED_POD_SIZE", "2")
+    assert to_sharding_plan(plan, module=model, world_size=4).plan
+
+
 def test_the_data_type_is_that_of_the_configuration() -> None:
     model = Model(list(LONELY))
     model.sparse_arch.plain.embedding_bag_configs()[0].data_type = torch_data_type("BF16")

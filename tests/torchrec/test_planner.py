@@ -24,6 +24,7 @@ from api.client import (
     ClientError,
     NoPlan,
     PlannerClient,
+    PlanRejected,
     PlanUnavailable,
     ProblemError,
     RetryPolicy,
@@ -154,6 +155,21 @@ def test_a_topology_without_accelerators_is_never_planned_into_their_memory() ->
         assert spec["hardware"]["ranks_per_host"] == 2
         placed = json.loads(answered(spec))["tables"]
         assert {shard["tier"] for table in placed for shard in table["shards"]} == {"ddr"}
+
+
+def test_pods_of_a_topology_are_those_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TorchRec counts the hosts of a pod, and a spec its ranks."""
+    rack = Topology(world_size=4, local_world_size=1, pod_size=2, compute_device="cuda")
+    tables = {name: ParameterConstraints(sharding_types=["table_row_wise"]) for name in ("user", "item")}
+    asked = planner(topology=rack, constraints=tables, local=answered)
+    assert asked.spec_of(Model(), SHARDERS)["hardware"]["pod_size"] == 2
+    assert "pod_size" not in planner(topology=topology(pod_size=1)).spec_of(Model(), SHARDERS)["hardware"]
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    with pytest.raises(PlanRejected, match="set TORCHREC_RESOLVED_POD_SIZE=2 on every rank"):
+        asked.plan(Model(), SHARDERS)
+    monkeypatch.setenv("TORCHREC_RESOLVED_POD_SIZE", "2")
+    sharding = asked.plan(Model(), SHARDERS).plan["ebc"]["item"]
+    assert len(sharding.sharding_spec.shards) == 2
 
 
 def test_hosts_of_unequal_size_are_refused_with_both_numbers() -> None:

@@ -12,6 +12,7 @@ from torchrec.distributed.types import EmbeddingModuleShardingPlan, ShardingPlan
 
 from ..errors import UnsupportedModel
 from ..live_table import LiveTable
+from .facts import pod_ranks
 from .model import OPTIMIZERS
 
 log = logging.getLogger(__name__)
@@ -140,15 +141,17 @@ def feature_numbers(
 
 
 def hardware_object(hardware: str | Mapping[str, object], topology: Topology | None) -> dict[str, object]:
-    """Return the spec's ``hardware`` object: a profile with the job's ranks, and the memory that a topology states."""
+    """Return the spec's ``hardware`` object: a profile with the job's ranks and pods, and the memory of a topology."""
     if not isinstance(hardware, str):
         return dict(hardware)
     if topology is None:
         world_size = dist.get_world_size()
         ranks_per_host = get_local_size(world_size)
+        pod_size = pod_ranks(world_size)
         overrides: dict[str, object] = {}
     else:
         world_size, ranks_per_host = topology.world_size, topology.local_world_size
+        pod_size = topology.intra_group_size if topology.intra_group_size != ranks_per_host else None
         overrides = _memory(topology)
     if world_size % ranks_per_host:
         raise UnsupportedModel(
@@ -161,6 +164,7 @@ def hardware_object(hardware: str | Mapping[str, object], topology: Topology | N
         "profile": hardware,
         "num_hosts": world_size // ranks_per_host,
         "ranks_per_host": ranks_per_host,
+        **({} if pod_size is None else {"pod_size": pod_size}),
         **({"overrides": overrides} if overrides else {}),
     }
 

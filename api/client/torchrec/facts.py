@@ -16,7 +16,7 @@ from ..live_table import LiveTable, fingerprint
 from ..memory import MemoryFacts
 from .model import dense_parameters
 
-#: Set in place of hosts by TorchRec's planner where NVLink spans hosts.
+#: How many hosts TorchRec takes for one, as a pod; each rank reads it.
 POD_VARIABLE = "TORCHREC_RESOLVED_POD_SIZE"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MEMORY_INFORMATION = Path("/proc/meminfo")
@@ -62,7 +62,7 @@ def rank_facts(
 
 
 def pod_ranks(world_size: int) -> int | None:
-    """Return how many ranks TorchRec takes for one host where it was told that several hosts are a pod."""
+    """Return the ranks of a pod as TorchRec counts them; ``None`` if it was not told that several hosts are one."""
     return get_topology_group_world_size(world_size) if POD_VARIABLE in os.environ else None
 
 

@@ -75,7 +75,7 @@ def to_sharding_plan(
         *plan_differences(
             document, tables, digest=plan_digest(plan), world_size=ranks, ranks_per_host=local_ranks, device=device
         ),
-        *pod_differences(local_ranks, pod_ranks(ranks)),
+        *pod_differences(document, local_ranks, pod_ranks(ranks)),
     ]
     if found:
         raise PlanRejected([difference.text for difference in found], verdict_of(found))

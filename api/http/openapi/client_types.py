@@ -7,7 +7,7 @@ from typing import get_args
 
 from api.schemas.described import fields_of
 from planner.domain.formats import compact_form, reshard_bands
-from planner.domain.formats.canonical_json import DERIVED_SHARD_KEYS, DIGEST_KEYS
+from planner.domain.formats.canonical_json import DERIVED_SHARD_KEYS, DIGEST_KEYS, OPTIONAL_DIGEST_KEYS
 from planner.output.plan_document import PlanDocument, ShardDocument, TableDocument
 
 WIDTH = 120
@@ -23,6 +23,8 @@ from typing import Literal, NotRequired, TypedDict
 SCHEMA_VERSION = {version}
 #: Keys of a plan that determine training: the digest covers these, so timing never changes it.
 DIGEST_KEYS = {digest_keys}
+#: Keys that it covers, too, in plans that have them.
+OPTIONAL_DIGEST_KEYS = {optional_digest_keys}
 #: Keys of a shard that follow from the others and are outside the digest.
 DERIVED_SHARD_KEYS = {derived_shard_keys}
 '''
@@ -35,9 +37,12 @@ def client_types_text() -> str:
     """Return the source of ``api/client/plan_types.py``."""
     (version,) = (get_args(field.type)[0] for field in fields_of(PlanDocument) if field.name == "schema_version")
     header = HEADER.format(
-        version=version, digest_keys=_source(DIGEST_KEYS), derived_shard_keys=_source(DERIVED_SHARD_KEYS)
+        version=version,
+        digest_keys=_source(DIGEST_KEYS),
+        optional_digest_keys=_source(OPTIONAL_DIGEST_KEYS),
+        derived_shard_keys=_source(DERIVED_SHARD_KEYS),
     )
-    plan = _class_source(PlanDocument, only={"plan_digest", *DIGEST_KEYS})
+    plan = _class_source(PlanDocument, only={"plan_digest", *DIGEST_KEYS, *OPTIONAL_DIGEST_KEYS})
     return "\n\n".join((header, _class_source(ShardDocument), _class_source(TableDocument), plan))
 
 

@@ -20,6 +20,8 @@ from planner.options.runtimes.sparsecore.rules import SparseCore
 from planner.options.schemes.blocks import has_empty_block
 
 _OVERRIDES = "/hardware/overrides"
+_INSIDE = "intra_host_bytes_per_second"
+_SIZES_SHOWN = 4
 _MEMORY = tuple(f"{_OVERRIDES}/{name}" for name in ("hbm_bytes", "ddr_bytes", "hbm_bytes_by_rank"))
 
 
@@ -35,9 +37,11 @@ def check_cluster(state: SpecState, issues: IssueCollector) -> None:
         issues.report(
             "/hardware/ranks_per_host",
             f"{per_host} ranks per host, and the profile has {hardware.ranks_per_host}",
-            f"use at most {hardware.ranks_per_host} and more hosts, or the profile custom",
+            f"use at most {hardware.ranks_per_host} and more hosts{_in_pods(state, hardware)}, or the profile custom",
         )
     world_size = spec.hardware.num_hosts * per_host
+    if spec.hardware.pod_size is not None:
+        _check_pods(state, hardware, spec.hardware.pod_size, issues)
     _check_sparsecore(state, world_size, issues)
     if world_size > MAX_RANKS:
         issues.report(
@@ -55,6 +59,52 @@ def check_cluster(state: SpecState, issues: IssueCollector) -> None:
     if spec.hardware.overrides.hbm_bytes_by_rank is None and not has_memory:
         hint = "give hbm_bytes, or ddr_bytes for hosts alone"
         issues.report(_OVERRIDES, "no rank has any memory", hint, reads=_MEMORY)
+
+
+def _in_pods(state: SpecState, hardware: Hardware) -> str:
+    """Return the advice to join hosts into pods, if those of the profile share links and the runtime has pods."""
+    shares = hardware.domain_ranks > hardware.ranks_per_host and RUNTIMES[state.spec.runtime].has_pods
+    return f", which pod_size joins (up to {hardware.domain_ranks} ranks share NVLink)" if shares else ""
+
+
+def _check_pods(state: SpecState, hardware: Hardware, pod_size: int, issues: IssueCollector) -> None:
+    """Report pods that the runtime does not have, that are no whole hosts, or that are larger than an NVLink domain."""
+    spec, where = state.spec, "/hardware/pod_size"
+    per_host = spec.hardware.ranks_per_host or hardware.ranks_per_host
+    num_hosts = spec.hardware.num_hosts
+    if not RUNTIMES[spec.runtime].has_pods:
+        names = ", ".join(name for name, runtime in RUNTIMES.items() if runtime.has_pods)
+        issues.report(
+            where,
+            f"pods of {pod_size} ranks, and the runtime {spec.runtime} takes no several hosts for one",
+            f"leave pod_size out, or use a runtime that has pods: {names}",
+            reads=("/runtime",),
+        )
+    if pod_size % per_host:
+        issues.report(
+            where,
+            f"pods of {pod_size} ranks are no whole hosts of {per_host} ranks",
+            f"use a multiple of {per_host}",
+            reads=state.rank_fields[1:],
+        )
+    elif num_hosts % (pod_size // per_host):
+        sizes = [per_host * hosts for hosts in range(1, num_hosts + 1) if num_hosts % hosts == 0]
+        issues.report(
+            where,
+            f"{num_hosts * per_host} ranks are no whole pods of {pod_size}: the last one would be short",
+            f"use {' or '.join(str(size) for size in sizes[-_SIZES_SHOWN:])}, or another num_hosts",
+            reads=state.rank_fields,
+        )
+    domain = max(hardware.domain_ranks, hardware.ranks_per_host)
+    states_links = spec.hardware.collective_laws is not None or _INSIDE in spec.hardware.overrides.__pydantic_extra__
+    if pod_size > max(domain, per_host) and hardware.family != "custom" and not states_links:
+        issues.report(
+            where,
+            f"pods of {pod_size} ranks, and an NVLink domain of {hardware.profile} has {domain}",
+            f"use at most {domain}, or say how fast links inside such a pod are: overrides.{_INSIDE}, or"
+            " collective_laws",
+            reads=("/hardware/profile", f"{_OVERRIDES}/{_INSIDE}"),
+        )
 
 
 def _check_devices(state: SpecState, hardware: Hardware, issues: IssueCollector) -> None:

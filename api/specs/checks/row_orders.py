@@ -84,11 +84,11 @@ def _most_blocks(problem: Problem, table: Table) -> int:
         allowed = frozenset({constraints.pinned.sharding_type})
     return max(
         (
-            scheme.row_blocks(cluster.world_size, cluster.ranks_per_host)
+            scheme.row_blocks(cluster.world_size, cluster.ranks_per_group)
             for scheme in allowed
             if scheme.facts.cuts_rows
             and geometry(scheme, table, cluster) is not None
-            and runtime.scheme_issue(table, scheme) is None
+            and runtime.scheme_issue_on(cluster, table, scheme) is None
         ),
         default=1,
     )

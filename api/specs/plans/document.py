@@ -107,6 +107,7 @@ def to_placement(plan: PlanDocument | CompactPlanDocument, device_tier: Tier) ->
     return Placement(
         world_size=plan.world_size,
         ranks_per_host=plan.ranks_per_host,
+        pod_size=plan.pod_size,
         tables=tuple(
             TablePlacement(
                 name=table.name,

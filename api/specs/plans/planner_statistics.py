@@ -51,7 +51,7 @@ def plan_of_planner_statistics(text: str, job: PlannedJob) -> RewrittenPlan:
     placed = []
     for one, table in _matched(printed.tables, job.tables, issues, warnings):
         try:
-            placed.append(_placed(one, table, len(printed.rank_hbm_bytes), job.ranks_per_host))
+            placed.append(_placed(one, table, len(printed.rank_hbm_bytes), job.ranks_per_group))
         except ValueError as error:
             issues.append(_issue("print-out-mismatch", one, str(error)))
     if issues:
@@ -61,6 +61,7 @@ def plan_of_planner_statistics(text: str, job: PlannedJob) -> RewrittenPlan:
             "schema_version": 1,
             "world_size": len(printed.rank_hbm_bytes),
             "ranks_per_host": job.ranks_per_host,
+            **({} if job.pod_size is None else {"pod_size": job.pod_size}),
             "tables": placed,
         },
         warnings=tuple(warnings),
@@ -136,7 +137,7 @@ def _has_size(table: Table | TableSpec, one: PrintedTable) -> bool:
     return (table.num_embeddings, table.embedding_dim) == (one.num_rows, one.num_columns)
 
 
-def _placed(one: PrintedTable, table: Table | TableSpec, world_size: int, ranks_per_host: int) -> dict[str, object]:
+def _placed(one: PrintedTable, table: Table | TableSpec, world_size: int, ranks_per_group: int) -> dict[str, object]:
     scheme, kernel = _SCHEMES.get(one.sharding), _KERNELS.get(one.kernel)
     if scheme is None:
         raise ValueError(f'no sharding type is abbreviated as "{one.sharding[:20]}": {", ".join(_SCHEMES)}')
@@ -149,7 +150,7 @@ def _placed(one: PrintedTable, table: Table | TableSpec, world_size: int, ranks_
         module_path=table.module_path or "",
         sharding_type=scheme.label,
         kernel=kernel,
-        pieces=_pieces(one, scheme, world_size, ranks_per_host),
+        pieces=_pieces(one, scheme, world_size, ranks_per_group),
     )
     if kernel.facts.is_cached:
         if one.load_factor is None:
@@ -158,13 +159,13 @@ def _placed(one: PrintedTable, table: Table | TableSpec, world_size: int, ranks_
     return placed
 
 
-def _pieces(one: PrintedTable, scheme: Scheme, world_size: int, ranks_per_host: int) -> Iterator[Piece]:
+def _pieces(one: PrintedTable, scheme: Scheme, world_size: int, ranks_per_group: int) -> Iterator[Piece]:
     """Yield the shards that the scheme has on these ranks; raises ``ValueError`` if it has none."""
     ranks, rows, columns = one.ranks, one.num_rows, one.num_columns
     if scheme is Scheme.DATA_PARALLEL:
         yield from ((rank, 0, rows, 0, columns) for rank in ranks)
         return
-    blocks = {Scheme.ROW_WISE: world_size, Scheme.TABLE_ROW_WISE: ranks_per_host, Scheme.GRID_SHARD: ranks_per_host}
+    blocks = {Scheme.ROW_WISE: world_size, Scheme.TABLE_ROW_WISE: ranks_per_group, Scheme.GRID_SHARD: ranks_per_group}
     num_blocks = blocks.get(scheme, 1)
     width = columns if one.piece_columns is None else one.piece_columns
     if width < 1 or columns % width:
@@ -175,7 +176,7 @@ def _pieces(one: PrintedTable, scheme: Scheme, world_size: int, ranks_per_host: 
             f"{scheme.label} of {num_pieces} column pieces and {num_blocks} row blocks has {num_pieces * num_blocks}"
             f" shards, and {len(ranks)} ranks are printed"
         )
-    order = list(_by_host(ranks, ranks_per_host)) if scheme is Scheme.GRID_SHARD else list(ranks)
+    order = list(_by_group(ranks, ranks_per_group)) if scheme is Scheme.GRID_SHARD else list(ranks)
     block = -(-rows // num_blocks)
     for at, rank in enumerate(order):
         piece, place = divmod(at, num_blocks)
@@ -183,15 +184,16 @@ def _pieces(one: PrintedTable, scheme: Scheme, world_size: int, ranks_per_host: 
         yield rank, first, min(block, rows - first), piece * width, width
 
 
-def _by_host(ranks: Sequence[int], ranks_per_host: int) -> Iterator[int]:
-    """Yield the ranks of each column piece, all of one host; raises ``ValueError`` if they are of parts of hosts."""
+def _by_group(ranks: Sequence[int], ranks_per_group: int) -> Iterator[int]:
+    """Yield the ranks of each column piece, all of one host, or pod; raises ``ValueError`` if some are missing."""
     count = Counter(ranks)
-    for host in sorted({rank // ranks_per_host for rank in ranks}):
-        members = range(host * ranks_per_host, (host + 1) * ranks_per_host)
+    for group in sorted({rank // ranks_per_group for rank in ranks}):
+        members = range(group * ranks_per_group, (group + 1) * ranks_per_group)
         pieces = {count[rank] for rank in members}
         if len(pieces) != 1:
             raise ValueError(
-                f"grid_shard has whole hosts of {ranks_per_host} ranks, and of host {host} only some are printed"
+                f"grid_shard has whole hosts, or pods, of {ranks_per_group} ranks, and of number {group} only some are"
+                " printed"
             )
         yield from list(members) * pieces.pop()
 

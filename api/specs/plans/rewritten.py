@@ -20,6 +20,12 @@ class PlannedJob:
     world_size: int
     ranks_per_host: int
     device_tier: Tier  # where kernels of the device keep rows
+    pod_size: int | None = None  # ranks of a pod, where groups of ranks are pods
+
+    @property
+    def ranks_per_group(self) -> int:
+        """Ranks of a pod, or else of a host."""
+        return self.pod_size or self.ranks_per_host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ def plan_of_torchrec(raw: bytes, job: PlannedJob) -> RewrittenPlan:
     given = parse_document(raw, TorchRecPlan)
     world_size = given.world_size or job.world_size
     ranks_per_host = given.local_world_size or job.ranks_per_host
+    pod_size = given.intra_group_size or job.pod_size
     tables = {table.name: table for table in job.tables}
     placed: dict[str, dict[str, object]] = {}  # by pointer
     issues: list[Issue] = []
@@ -60,6 +61,7 @@ def plan_of_torchrec(raw: bytes, job: PlannedJob) -> RewrittenPlan:
             "schema_version": 1,
             "world_size": world_size,
             "ranks_per_host": ranks_per_host,
+            **({} if pod_size is None else {"pod_size": pod_size}),
             "tables": list(placed.values()),
         },
         pointers=tuple(placed),

@@ -16,7 +16,7 @@ from api.specs.plans.document import GivenPlan, given_plan, parse_form
 from api.specs.plans.registry import is_foreign, rewritten_plan
 from api.specs.plans.rewritten import PlannedJob
 from cost_models.vocabulary import Tier
-from planner.domain.formats.canonical_json import DIGEST_KEYS, canonical_bytes
+from planner.domain.formats.canonical_json import canonical_bytes, digest_keys
 from planner.domain.formats.compact_form import COMPACT, FORM
 from planner.domain.formats.compaction import bare_tables
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -81,7 +81,7 @@ class PlanReader:
             for issue in error.issues:
                 self.issues.add(_at(where, issue))
             return None
-        core: dict[str, object] = {key: content[key] for key in DIGEST_KEYS if key in content}
+        core: dict[str, object] = {key: content[key] for key in digest_keys(content) if key in content}
         core["tables"] = bare_tables(content)
         core[FORM] = COMPACT
         settings = spec.model_dump(mode="json", exclude_none=True, exclude={"plan", "digest"})

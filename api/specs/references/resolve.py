@@ -109,6 +109,7 @@ def _planned_job(state: SpecState, issues: IssueCollector) -> PlannedJob | None:
         tables=tables,
         world_size=world_size,
         ranks_per_host=ranks_per_host,
+        pod_size=state.spec.hardware.pod_size,
         device_tier=tier_of_devices(state.hardware, state.spec.hardware.overrides.hbm_bytes_by_rank),
     )
 

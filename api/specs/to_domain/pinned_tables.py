@@ -1,6 +1,6 @@
 """Tables that the user places exactly: shards of a plan become pieces, or it is said why they cannot.
 
-A pin is legal where the scheme's own cut of the same columns on the same ranks or hosts gives
+A pin is legal where the scheme's own cut of the same columns on the same ranks, hosts or pods gives
 the same shards, where the runtime executes it, and where nothing else in the spec forbids it.
 """
 
@@ -75,7 +75,7 @@ def _pinned(table: Table, pin: PinnedSpec, cluster: Cluster, runtime: Runtime) -
     in_scm = _check_storage(kernel, pin, cluster, runtime)
     cut = geometry(scheme, table, cluster)
     if cut is None or cut.max_pieces < cut.min_pieces:
-        hosts = f"{cluster.num_hosts} x {cluster.ranks_per_host} ranks"
+        hosts = f"{cluster.num_groups} x {cluster.ranks_per_group} ranks"
         raise _PinIssue("/sharding_type", f"{scheme.label} does not fit {table.num_embeddings} rows on {hosts}")
     _check_sites(cluster, pin, Tier.SCM if in_scm else kernel.tier(cluster.device_tier))
     pieces = _pieces(pin, cut)
@@ -85,7 +85,7 @@ def _pinned(table: Table, pin: PinnedSpec, cluster: Cluster, runtime: Runtime) -
         raise _PinIssue("/shards", f"{scheme.label} has {least}{most} here, and not {len(pieces)}")
     _check_columns(table, runtime, pieces)
     if cut.same_host:
-        _check_same_host(cluster, scheme, pieces)
+        _check_same_group(cluster, scheme, pieces)
     return PinnedTable(
         sharding_type=scheme,
         compute_kernel=kernel,
@@ -96,7 +96,7 @@ def _pinned(table: Table, pin: PinnedSpec, cluster: Cluster, runtime: Runtime) -
 
 
 def _check_executed(runtime: Runtime, table: Table, scheme: Scheme, kernel: Kernel, cluster: Cluster) -> None:
-    scheme_issue = runtime.scheme_issue(table, scheme)
+    scheme_issue = runtime.scheme_issue_on(cluster, table, scheme)
     if scheme_issue is not None:
         raise _PinIssue("/sharding_type", f"the runtime {runtime.name} does not run {scheme.label}: {scheme_issue}")
     any_kernel = replace(table, constraints=TableConstraints(compute_kernels=frozenset(Kernel)))
@@ -168,12 +168,14 @@ def _check_columns(table: Table, runtime: Runtime, pieces: Sequence[Sequence[Num
         raise _PinIssue("/shards", f"the pieces end at column {end} of {table.embedding_dim}", cover)
 
 
-def _check_same_host(cluster: Cluster, scheme: Scheme, pieces: Sequence[Sequence[Numbered]]) -> None:
-    host = cluster.host_of(pieces[0][0][1].rank)
+def _check_same_group(cluster: Cluster, scheme: Scheme, pieces: Sequence[Sequence[Numbered]]) -> None:
+    group, noun = cluster.group_of(pieces[0][0][1].rank), cluster.group_noun
     for ((number, shard),) in pieces:
-        if cluster.host_of(shard.rank) != host:
-            message = f"{scheme.label} keeps a table on one host, and rank {shard.rank} is not on host {host}"
-            raise _PinIssue(f"/shards/{number}/rank", message, "pin its pieces to ranks of one host, or as column_wise")
+        if cluster.group_of(shard.rank) != group:
+            message = f"{scheme.label} keeps a table on one {noun}, and rank {shard.rank} is not on {noun} {group}"
+            raise _PinIssue(
+                f"/shards/{number}/rank", message, f"pin its pieces to ranks of one {noun}, or as column_wise"
+            )
 
 
 def _piece(
@@ -183,7 +185,11 @@ def _piece(
     columns = shards[0][1]
     num_shards, where, site = {
         Scope.RANK: (1, "rank", columns.rank),
-        Scope.HOST: (cluster.ranks_per_host, "every rank of a host", cluster.host_of(columns.rank)),
+        Scope.HOST: (
+            cluster.ranks_per_group,
+            f"every rank of a {cluster.group_noun}",
+            cluster.group_of(columns.rank),
+        ),
         Scope.WORLD: (cluster.world_size, "every rank", 0),
     }[geometry.scope]
     if len(shards) != num_shards:

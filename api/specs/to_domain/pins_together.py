@@ -67,7 +67,7 @@ def _ranks(cluster: Cluster, pinned: PinnedTable) -> frozenset[int]:
         return frozenset(range(cluster.world_size))
     if pinned.sharding_type.facts.holders is Holders.RANK:
         return frozenset(piece.site for piece in pinned.pieces)
-    local = cluster.ranks_per_host
+    local = cluster.ranks_per_group
     return frozenset(rank for piece in pinned.pieces for rank in range(piece.site * local, (piece.site + 1) * local))
 
 

@@ -25,9 +25,10 @@ def _fields(section: str, names: Iterable[str], *without: str) -> tuple[str, ...
     return tuple(f"/{section}/{name}" for name in names if name not in without)
 
 
-#: What says how much memory ranks have, and how fast they are.
-_RANK_SETTINGS = _fields(
-    "hardware/overrides", (*(f"{tier.label}_bytes" for tier in Tier), *HardwareOverrides.model_fields)
+#: What says how much memory ranks have, how fast they are, and which of them are pods.
+_RANK_SETTINGS = (
+    "/hardware/pod_size",
+    *_fields("hardware/overrides", (*(f"{tier.label}_bytes" for tier in Tier), *HardwareOverrides.model_fields)),
 )
 #: What a problem is made of, apart from its cluster, its tables and their groups.
 _SETTINGS = (
@@ -75,6 +76,7 @@ def _cluster(spec: HardwareSpec, hardware: Hardware) -> Cluster:
         hardware=hardware,
         num_hosts=spec.num_hosts,
         ranks_per_host=spec.ranks_per_host or hardware.ranks_per_host,
+        pod_size=spec.pod_size,
         hbm_bytes_by_rank=_by_rank(spec.overrides.hbm_bytes_by_rank),
         relative_speed_by_rank=_by_rank(spec.overrides.relative_speed_by_rank),
     )

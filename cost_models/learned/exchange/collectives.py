@@ -1,8 +1,8 @@
 """Which collectives of a step were measured, and the bytes that each shard puts into them.
 
 Those of :mod:`cost_models.collectives.collective_bytes` in which all ranks take part, as they do in those inside a host
-if there is one host. All-reduces go bucket by bucket during the backward pass, and collectives inside one of several
-hosts or across them are not measured here: these stay analytic.
+or pod if there is one. All-reduces go bucket by bucket during the backward pass, and collectives inside one of several
+hosts or pods, or across them, are not measured here: these stay analytic.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,8 @@ def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -
     if exchange is None:
         return "collectives were not measured"
     if not _is_of_all(one, work):
-        where = "inside hosts" if one.group == "host" else "across hosts"
+        groups = "hosts" if work.pod_size is None else "pods"
+        where = f"inside {groups}" if one.group == "inside" else f"across {groups}"
         return f"{one.operation} {where}, as table_row_wise and grid_shard run it, is not learned"
     if one.operation == "all_reduce":
         return "all_reduce of replicated tables, beside the backward pass, is not learned"
@@ -66,8 +67,8 @@ def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -
 
 
 def _is_of_all(one: Exchange, work: ShardWork) -> bool:
-    """Return whether all ranks take part: on one host those of the host are all."""
-    return one.group == "all" or (one.group == "host" and work.num_hosts == 1)
+    """Return whether all ranks take part: on one host, or in one pod, those of it are all."""
+    return one.group == "all" or (one.group == "inside" and work.num_groups == 1)
 
 
 def _kind(one: Exchange, work: ShardWork) -> CollectiveKind:

@@ -39,7 +39,7 @@ class LearnedStarts:
 
     def is_priced_once(self, collective: Collective, network: Network) -> bool:
         """Return whether the collective was measured."""
-        is_of_all = collective.group == "all" or (collective.group == "host" and network.num_hosts == 1)
+        is_of_all = collective.group == "all" or (collective.group == "inside" and network.num_groups == 1)
         if self.exchange is None or not is_of_all or collective.operation == "all_reduce":
             return False
         return not self.exchange.unmeasured(_kind(collective, network), network.num_ranks)

@@ -1,4 +1,4 @@
-"""More ranks of the same kind: whole hosts, or further ranks of the only host."""
+"""More ranks of the same kind: whole hosts (or pods), or further ranks of the only host."""
 
 import math
 from collections.abc import Sequence
@@ -19,9 +19,12 @@ _ON_A_HOST = tuple(scheme for scheme in Scheme if scheme.facts.holders is Holder
 
 
 def hosts_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | None:
-    """Add hosts that are like the last one; ``None`` where the cluster is pinned or as large as it may be."""
+    """Add hosts, or whole pods, that are like the last one.
+
+    ``None`` where the cluster is pinned or as large as it may be.
+    """
     cluster = problem.cluster
-    most = min(MAX_RANKS // cluster.ranks_per_host, _MOST_TIMES * cluster.num_hosts) - cluster.num_hosts
+    most = min(MAX_RANKS // cluster.ranks_per_group, _MOST_TIMES * cluster.num_groups) - cluster.num_groups
     if most < 1 or _pins(problem, _ON_ALL_RANKS) or problem.serving is not None:  # requests stay on one host
         return None
     return _ladder(problem, shortfalls, "host", most, "at the same batch per rank")
@@ -31,7 +34,12 @@ def ranks_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
     """Use more of the ranks that the only host has; ``None`` where there are several or no more ranks."""
     cluster = problem.cluster
     most = cluster.hardware.ranks_per_host - cluster.ranks_per_host
-    if cluster.num_hosts > 1 or most < 1 or _pins(problem, (*_ON_ALL_RANKS, *_ON_A_HOST)):
+    if (
+        cluster.num_hosts > 1
+        or cluster.pod_size is not None
+        or most < 1
+        or _pins(problem, (*_ON_ALL_RANKS, *_ON_A_HOST))
+    ):
         return None
     if any(table.constraints.hosts is not None for table in problem.tables):
         return None  # another cut of the host is another constraint
@@ -40,20 +48,21 @@ def ranks_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
 
 
 def _ladder(problem: Problem, shortfalls: Sequence[Shortfall], noun: str, most: int, load: str) -> Ladder:
-    """Add hosts, or ranks of the only host, up to ``most``; ``load`` is what stays the same, in words."""
+    """Add hosts (or pods), or ranks of the only host, up to ``most``; ``load`` is what stays the same, in words."""
     cluster, field = problem.cluster, "num_hosts" if noun == "host" else "ranks_per_host"
     have = int(getattr(cluster, field))
+    each = cluster.ranks_per_group // cluster.ranks_per_host if noun == "host" else 1  # hosts of a pod, at least one
 
     def step(number: int) -> Step:
-        count = have + number
+        count = have + number * each
         larger = _larger(cluster, count, cluster.ranks_per_host) if noun == "host" else _larger(cluster, 1, count)
         return Step(
             problem=replace(problem, cluster=larger),
-            message=f"{counted(number, noun)} more, {count} in all, {load}",
+            message=f"{counted(number * each, noun)} more, {count} in all, {load}",
             changes=(SpecChange(pointer=f"/hardware/{field}", value=count), *_list_changes(larger)),
         )
 
-    guess, failing = _steps(cluster, have, shortfalls)
+    guess, failing = _steps(cluster, have // each, shortfalls)
     return Ladder(kind="ranks", num_steps=most, step=step, guess=guess, failing=min(failing, most - 1))
 
 
@@ -81,7 +90,7 @@ def _larger(cluster: Cluster, num_hosts: int, ranks_per_host: int) -> Cluster:
         if numbers is None:
             return None
         new = size - len(numbers)
-        last = numbers[-cluster.ranks_per_host :] if num_hosts > cluster.num_hosts else numbers[-1:]
+        last = numbers[-cluster.ranks_per_group :] if num_hosts > cluster.num_hosts else numbers[-1:]
         return numbers + (last * new)[:new]
 
     return replace(

@@ -15,6 +15,8 @@ from planner.domain.formats.compact_form import is_compact, long_parts
 #: Keys of a plan document that determine training; the plan digest covers these alone, so
 #: that timing and provenance never change it.
 DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")
+#: Keys that it covers, too, in plans that have them.
+OPTIONAL_DIGEST_KEYS = ("pod_size",)
 #: Keys of a shard that are derived from the rest.
 DERIVED_SHARD_KEYS = ("bytes",)
 
@@ -44,6 +46,11 @@ def digest_of(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
+def digest_keys(document: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the keys of a plan document that its digest covers."""
+    return (*DIGEST_KEYS, *(key for key in OPTIONAL_DIGEST_KEYS if key in document))
+
+
 def plan_digest(document: Mapping[str, object]) -> str:
     """The digest of the part of a plan document that determines training: that of the long form, in either form.
 
@@ -51,10 +58,10 @@ def plan_digest(document: Mapping[str, object]) -> str:
     """
     if is_compact(document):
         hashed = hashlib.sha256()
-        for part in long_parts(document, keys=DIGEST_KEYS, without=DERIVED_SHARD_KEYS):
+        for part in long_parts(document, keys=digest_keys(document), without=DERIVED_SHARD_KEYS):
             hashed.update(part)
         return "sha256:" + hashed.hexdigest()
-    core = {key: document[key] for key in DIGEST_KEYS}
+    core = {key: document[key] for key in digest_keys(document)}
     tables = core["tables"]
     if not isinstance(tables, list):
         raise ValueError("Expected tables to be a list.")

@@ -50,6 +50,12 @@ class Placement:
     world_size: int
     ranks_per_host: int
     tables: tuple[TablePlacement, ...]
+    pod_size: int | None = None  # ranks of a pod of hosts; ``None`` if groups of ranks are hosts
+
+    @property
+    def ranks_per_group(self) -> int:
+        """Ranks of a pod, or else of a host."""
+        return self.pod_size or self.ranks_per_host
 
     def all_shards(self) -> Shards:
         """Return the shards of all tables, in the order of ``tables``."""

@@ -25,11 +25,17 @@ def tier_of_devices(hardware: Hardware, hbm_bytes_by_rank: Sequence[float] | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """``num_hosts`` hosts of ``ranks_per_host`` ranks each; rank r is on host r // ranks_per_host."""
+    """``num_hosts`` hosts of ``ranks_per_host`` ranks each; rank r is on host r // ranks_per_host.
+
+    A *group* is what schemes cut tables over that stay near: the ranks of a host, or of a pod of hosts.
+    """
 
     hardware: Hardware
     num_hosts: int
     ranks_per_host: int
+    #: ranks of a pod: hosts that share one NVLink domain, and whose ranks the runtime takes for a group; ``None`` if
+    #: groups are hosts
+    pod_size: int | None = None
     #: HBM of each rank where they differ, bytes; else the hardware's ``hbm_bytes``
     hbm_bytes_by_rank: tuple[float, ...] | None = None
     #: speed of each rank's lookups and updates where they differ, 1.0 is the hardware's; else all 1.0
@@ -39,6 +45,8 @@ class Cluster:
         expect(self.num_hosts >= 1, "num_hosts >= 1")
         expect(self.ranks_per_host >= 1, "ranks_per_host >= 1")
         expect(self.world_size <= MAX_RANKS, f"at most {MAX_RANKS} ranks")
+        expect(self.ranks_per_group % self.ranks_per_host == 0, "pod_size a multiple of ranks_per_host")
+        expect(self.world_size % self.ranks_per_group == 0, "pod_size to divide the number of ranks")
         for name in ("hbm_bytes_by_rank", "relative_speed_by_rank"):
             numbers = getattr(self, name)
             expect(numbers is None or len(numbers) == self.world_size, f"{name} to list {self.world_size} ranks")
@@ -49,6 +57,21 @@ class Cluster:
     def world_size(self) -> int:
         """Number of ranks."""
         return self.num_hosts * self.ranks_per_host
+
+    @property
+    def ranks_per_group(self) -> int:
+        """Ranks of a group: of a pod, or else of a host."""
+        return self.pod_size or self.ranks_per_host
+
+    @property
+    def group_noun(self) -> str:
+        """What a group is, in a word: ``"pod"`` or ``"host"``."""
+        return "host" if self.pod_size is None else "pod"
+
+    @property
+    def num_groups(self) -> int:
+        """Number of pods, or else of hosts."""
+        return self.world_size // self.ranks_per_group
 
     @property
     def device_tier(self) -> Tier:
@@ -91,3 +114,7 @@ class Cluster:
     def host_of(self, rank: int) -> int:
         """The host of a rank."""
         return rank // self.ranks_per_host
+
+    def group_of(self, rank: int) -> int:
+        """The pod of a rank, or else its host."""
+        return rank // self.ranks_per_group

@@ -55,6 +55,8 @@ class Runtime(ABC):
     host_optimizers: frozenset[str] | None = None
     #: Largest cached share of a ``key_value`` table.
     max_key_value_share: float = 1.0
+    #: Whether its ranks can be told that several hosts are one pod, so that groups of its schemes are pods.
+    has_pods: bool = False
     #: Families of hardware profiles that it runs on; ``None`` for any.
     device_families: frozenset[str] | None = None
     #: Whether an export says more where the spec of the plan is at hand.
@@ -101,6 +103,15 @@ class Runtime(ABC):
     def hash_table_issue(self, table: Table, cluster: Cluster) -> tuple[str, str] | None:
         """Return why it cannot hold a table's hash table on a cluster, whatever the scheme, and the way out."""
         return None
+
+    def pod_issue(self, table: Table, scheme: Scheme) -> str | None:
+        """Return why a scheme that the runtime has otherwise does not run over pods of several hosts, or ``None``."""
+        return None
+
+    def scheme_issue_on(self, cluster: Cluster, table: Table, scheme: Scheme) -> str | None:
+        """Return why the runtime would reject a scheme of a table on a cluster or train it wrongly, or ``None``."""
+        spans_hosts = cluster.ranks_per_group > cluster.ranks_per_host
+        return self.scheme_issue(table, scheme) or (self.pod_issue(table, scheme) if spans_hosts else None)
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
         """Return whether the scheme is right only if every table of the module is cut by rows."""

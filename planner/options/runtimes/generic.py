@@ -20,6 +20,7 @@ class Generic(Runtime):
     name = "generic"
     splits_off_hot_rows = True
     supports_scm = True
+    has_pods = True
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
         """``dense`` replicates; the others run every other scheme, ``key_value`` without state per weight."""

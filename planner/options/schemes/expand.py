@@ -23,7 +23,7 @@ class SitedPieces:
     replicated: Bools
     column_offset: Ints
     num_columns: Ints
-    site: Ints  # rank, host or 0 (WORLD)
+    site: Ints  # rank, host (or pod), or 0 (WORLD)
     tier: Ints  # Tier codes
     #: first rows that lie in the device's memory as a shard of their own, of pieces on one rank; 0 where there are none
     hot_rows: Ints
@@ -31,7 +31,7 @@ class SitedPieces:
     def num_shards(self, cluster: Cluster) -> Ints:
         """Return the number of shards of each piece, shape (num_pieces,)."""
         by_scope = np.ones(len(Scope), dtype=np.int64)
-        by_scope[Scope.HOST] = cluster.ranks_per_host
+        by_scope[Scope.HOST] = cluster.ranks_per_group
         by_scope[Scope.WORLD] = cluster.world_size
         return by_scope[self.scope] + (self.hot_rows > 0)
 
@@ -49,7 +49,7 @@ def expand_all(pieces: SitedPieces, cluster: Cluster) -> Shards:
     counts = pieces.num_shards(cluster)
     of = np.repeat(np.arange(len(counts)), counts)
     place = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]  # among the shards of the piece
-    first_rank = np.where(pieces.scope == Scope.HOST, pieces.site * cluster.ranks_per_host, pieces.site)
+    first_rank = np.where(pieces.scope == Scope.HOST, pieces.site * cluster.ranks_per_group, pieces.site)
     is_split = pieces.hot_rows[of] > 0
     blocks = np.where(pieces.replicated | (pieces.hot_rows > 0), 1, counts)
     block = block_rows(pieces.table_rows, blocks)

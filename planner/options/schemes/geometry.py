@@ -33,7 +33,8 @@ PREFERRED_ORDER = (
 class Piece:
     """A range of columns of a table, placed whole on a site of its scope.
 
-    RANK: one shard of all rows. HOST: row blocks over the ranks of a host. WORLD: row
+    RANK: one shard of all rows. HOST: row blocks over the ranks of a host, or of a pod where the
+    cluster has pods. WORLD: row
     blocks over all ranks, or a full copy on every rank if ``replicated``.
     """
 
@@ -49,7 +50,7 @@ class Geometry:
 
     scope: Scope
     replicated: bool = False
-    same_host: bool = False  # whether RANK pieces must land on one host
+    same_host: bool = False  # whether RANK pieces must land on one host, or in one pod
     min_pieces: int = 1  # column pieces
     max_pieces: int = 1
 
@@ -59,14 +60,14 @@ def geometry(scheme: Scheme, table: Table, cluster: Cluster) -> Geometry | None:
 
     Row blocks are equal but for the last block, and no block is empty; a single block is that of a hash table alone,
     which runtimes cut by rows also on one rank. Of slots in buckets every block holds as many whole ones. Column pieces
-    are two or more: on average a rank holds at most one whole piece of a table, and a host at most two pieces that are
-    cut by rows.
+    are two or more: on average a rank holds at most one whole piece of a table, and a host (or pod) at most two pieces
+    that are cut by rows.
     """
     if scheme.facts.cuts_rows:
-        num_blocks = scheme.row_blocks(cluster.world_size, cluster.ranks_per_host)
+        num_blocks = scheme.row_blocks(cluster.world_size, cluster.ranks_per_group)
         if not _has_blocks(table, num_blocks):
             return None
-    return _geometry(scheme, cluster.num_hosts, cluster.ranks_per_host)
+    return _geometry(scheme, cluster.num_groups, cluster.ranks_per_group)
 
 
 def _has_blocks(table: Table, num_blocks: int) -> bool:
@@ -84,11 +85,11 @@ def least_piece_columns(table: Table) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _geometry(scheme: Scheme, num_hosts: int, ranks_per_host: int) -> Geometry:
+def _geometry(scheme: Scheme, num_groups: int, ranks_per_group: int) -> Geometry:
     """Return the one object for all tables whose rows fit: there are thousands of tables."""
     facts, scope = scheme.facts, Scope(scheme.facts.holders)
-    num_ranks = ranks_per_host if facts.keeps_host else num_hosts * ranks_per_host
-    most_pieces = num_ranks if scope is Scope.RANK else 2 * num_hosts
+    num_ranks = ranks_per_group if facts.keeps_host else num_groups * ranks_per_group
+    most_pieces = num_ranks if scope is Scope.RANK else 2 * num_groups
     return Geometry(
         scope=scope,
         replicated=scheme.is_replicated,

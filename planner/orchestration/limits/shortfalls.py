@@ -150,7 +150,7 @@ def _finer_cuts(problem: Problem, index: int) -> bool:
         and not any(index in group for group in problem.same_rank)
         and any(
             (constraints.sharding_types is None or scheme in constraints.sharding_types)
-            and runtime.scheme_issue(table, scheme) is None
+            and runtime.scheme_issue_on(problem.cluster, table, scheme) is None
             for scheme in _column_schemes(problem, table)
         )
     )
@@ -161,7 +161,7 @@ def _column_schemes(problem: Problem, table: Table) -> Iterator[Scheme]:
     cluster = problem.cluster
     for scheme in Scheme:
         facts = scheme.facts
-        has_host = cluster.ranks_per_host > 1 or not facts.keeps_host
+        has_host = cluster.ranks_per_group > 1 or not facts.keeps_host
         if facts.cuts_columns and has_host and geometry(scheme, table, cluster) is not None:
             yield scheme
 

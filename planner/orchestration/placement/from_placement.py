@@ -39,7 +39,7 @@ class _Cut:
     def pieces_of(self, problem: Problem, family: Family) -> Pieces | None:
         """Return columns and site of every piece, ``None`` where the shards are not those of the family."""
         cluster, geometry, count = problem.cluster, family.geometry, len(self.column_offset)
-        ranks_of_site = {Scope.RANK: 1, Scope.HOST: cluster.ranks_per_host, Scope.WORLD: cluster.world_size}
+        ranks_of_site = {Scope.RANK: 1, Scope.HOST: cluster.ranks_per_group, Scope.WORLD: cluster.world_size}
         ranks = ranks_of_site[geometry.scope]
         hot_rows = hot_rows_of(problem, family)
         num_shards = count * (ranks + (hot_rows > 0))
@@ -68,7 +68,7 @@ class _Cut:
         )
         if not self.shards.are_those_of(expand_all(pieces, cluster), in_any_tier=True):
             return None
-        if geometry.same_host and len(np.unique(sites // cluster.ranks_per_host)) > 1:
+        if geometry.same_host and len(np.unique(sites // cluster.ranks_per_group)) > 1:
             return None
         return tuple(zip(self.num_columns.tolist(), sites.tolist(), strict=True))
 

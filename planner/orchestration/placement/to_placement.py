@@ -36,6 +36,7 @@ def to_placement(problem: Problem, families: Families, priced: SolverProblem, as
     return Placement(
         world_size=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
+        pod_size=cluster.pod_size,
         tables=tuple(
             TablePlacement(
                 name=one.name,

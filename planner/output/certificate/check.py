@@ -456,7 +456,8 @@ def shards_in(table: Document, num_ranks: int) -> list[Document]:
 
 def plan_digest(plan: Document) -> str:
     """Return the digest of what determines training, table by table: a plan may have millions of shards."""
-    before, after = canonical({**{key: plan.get(key) for key in DIGEST_KEYS}, "tables": []}).split(b'"tables":[]')
+    keys = [*DIGEST_KEYS, *({"pod_size"} & plan.keys())]
+    before, after = canonical({**{key: plan.get(key) for key in keys}, "tables": []}).split(b'"tables":[]')
     hashed, num_ranks = hashlib.sha256(before + b'"tables":['), whole(plan["world_size"], 1)
     for number, table in enumerate(plan["tables"]):
         bare = [{key: shard[key] for key in shard if key != "bytes"} for shard in shards_in(table, num_ranks)]
@@ -487,7 +488,8 @@ def check(certificate: Document, plan: Document | None = None) -> str:
     found = {key: (plan.get("objective") or {}).get(key) for key in claim["plan_objective"]}
     need(found == claim["plan_objective"], f"the plan states {found}, and {claim['plan_objective']} was certified")
     tables, facts = {table["name"]: table for table in plan["tables"]}, problem.stated
-    same = [plan["world_size"], plan["ranks_per_host"]] == [facts["num_ranks"], facts["ranks_per_host"]]
+    of_group = plan.get("pod_size") or plan["ranks_per_host"]
+    same = [plan["world_size"], of_group] == [facts["num_ranks"], facts["ranks_per_host"]]
     need(same and len(tables) == len(plan["tables"]) == len(facts["tables"]), "the plan has other ranks or tables")
     for number, placed in enumerate(certificate["plan"]):
         family, found = facts["families"][placed["family"]], tables[facts["tables"][number]["name"]]

@@ -86,7 +86,7 @@ def statement(
     document = {
         "objective": names.objective,
         "num_ranks": priced.num_ranks,
-        "ranks_per_host": priced.ranks_per_host,
+        "ranks_per_host": priced.ranks_per_host,  # of a pod, where hosts are joined into pods
         "phases": [names.phases[phase] for phase in axes.phases],
         "phase_weight": priced.phase_weight[axes.phases].tolist(),
         "window_seconds": priced.phase_window_seconds[axes.phases].tolist(),

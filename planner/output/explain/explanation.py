@@ -124,7 +124,10 @@ def explain(
     evidence = _evidence(plan, placement, cost_model)
     phases = binding_phases(priced, found.seconds, evidence, bound.hint, relaxed.charged_seconds)
     weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)
-    prices = (*memory_prices(priced, bound.hint, weakest, tier), *hardware_prices(plan, cost_model))
+    prices = (
+        *memory_prices(priced, bound.hint, weakest, tier, plan.problem.cluster.group_noun),
+        *hardware_prices(plan, cost_model),
+    )
     evaluation = score(problem, placement, asked)
     uses = tier_uses(evaluation, problem.cluster.hardware)
     weight = seconds_on_binding_ranks(priced, plan.assignment, found.seconds)
@@ -187,6 +190,7 @@ def _table_reason(plan: ListedPlan, found: Alternatives, table: int, binding_sec
             alternatives,
             objective_seconds=found.objective_seconds,
             is_pinned=bool(priced.table_is_pinned[table]),
+            group=plan.problem.cluster.group_noun,
         ),
         alternatives=tuple(
             (one, tuple(np.flatnonzero(touched_ranks(priced, one.assignment)[table]).tolist())) for one in alternatives

@@ -14,11 +14,14 @@ _LONGER = 1.005  # times as long, from which on a phase is named
 _PLACES = {Tier.DDR: "host memory", Tier.SCM: "storage-class memory", Tier.SSD: "block storage"}
 
 
-def cut_in_words(scheme: Scheme, columns: Sequence[int]) -> str:
-    """Return the words of a scheme, such as ``"cut by columns (2x48 + 32)"`` for pieces of 48, 32 and 48 columns."""
+def cut_in_words(scheme: Scheme, columns: Sequence[int], group: str) -> str:
+    """Return the words of a scheme, such as ``"cut by columns (2x48 + 32)"`` for pieces of 48, 32 and 48 columns.
+
+    ``group`` is what ranks that stay near are: ``"host"`` or ``"pod"``.
+    """
     runs = [(width, len(list(run))) for width, run in itertools.groupby(sorted(columns, reverse=True))]
     widths = " + ".join(f"{count}x{width}" if count > 1 else f"{width}" for width, count in runs)
-    return scheme.facts.words.format(widths)
+    return scheme.facts.words.format(widths, group=group)
 
 
 def storage_in_words(storage: Storage) -> str:
@@ -41,6 +44,7 @@ def reason(
     *,
     objective_seconds: float,
     is_pinned: bool,
+    group: str,
 ) -> str:
     """Return why a table is cut so: what its next best cut would cost, and what leaving it whole would.
 
@@ -54,8 +58,10 @@ def reason(
         Of the plan.
     is_pinned
         Whether the user fixed the table's pieces.
+    group
+        ``"host"`` or ``"pod"``: what tables are cut over that stay near.
     """
-    now = cut_in_words(scheme, columns) + storage_in_words(storage)
+    now = cut_in_words(scheme, columns, group) + storage_in_words(storage)
     if is_pinned:
         return f"{now}, because the spec pins it"
     if not alternatives:
@@ -65,7 +71,7 @@ def reason(
     shown += itertools.islice(whole, 1)
     lead = "no other cut fits" if alternatives[0].excess_bytes > 0 else "next best"
     return f"{now}; {lead}: " + "; ".join(
-        f"{cut_in_words(one.scheme, one.columns)}{_storage(one, scheme, storage)}, which would"
+        f"{cut_in_words(one.scheme, one.columns, group)}{_storage(one, scheme, storage)}, which would"
         f" {_effect(one, objective_seconds)}"
         for one in shown
     )

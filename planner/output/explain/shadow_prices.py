@@ -55,16 +55,18 @@ class ShadowPrice:
 
 
 def memory_prices(
-    priced: SolverProblem, hint: RelaxationHint | None, evidence: Evidence, device: Tier
+    priced: SolverProblem, hint: RelaxationHint | None, evidence: Evidence, device: Tier, group: str = "host"
 ) -> tuple[ShadowPrice, ...]:
-    """Return the price of every tier that tables may take bytes of, the device's own first."""
+    """Return the price of every tier that tables may take bytes of on every rank of a ``group``, the device's first."""
     used = [Tier(tier) for tier in np.flatnonzero(np.any(priced.shape_bytes > 0, axis=0)).tolist()]
     tiers = [device, *(tier for tier in used if tier is not device)]
-    return tuple(memory_price(priced, hint, evidence, tier) for tier in tiers)
+    return tuple(memory_price(priced, hint, evidence, tier, group) for tier in tiers)
 
 
-def memory_price(priced: SolverProblem, hint: RelaxationHint | None, evidence: Evidence, tier: Tier) -> ShadowPrice:
-    """Return what a GB more on every rank of one host could save, by the relaxation."""
+def memory_price(
+    priced: SolverProblem, hint: RelaxationHint | None, evidence: Evidence, tier: Tier, group: str = "host"
+) -> ShadowPrice:
+    """Return what a GB more on every rank of one ``group``, a host or pod, could save, by the relaxation."""
     price = None if hint is None else float(hint.memory_price[tier])
     saved = None if price is None else price * MORE_BYTES * priced.ranks_per_host
     if saved is None:
@@ -78,7 +80,7 @@ def memory_price(priced: SolverProblem, hint: RelaxationHint | None, evidence: E
         note = "the lower bound does not depend on it; a plan that packs its ranks badly may still gain"
     return ShadowPrice(
         resource=f"{tier.label}_bytes",
-        change="1 GB more on every rank of one host",
+        change=f"1 GB more on every rank of one {group}",
         saved_seconds=saved,
         direction=AT_MOST,
         method=RELAXATION,

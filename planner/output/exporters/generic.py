@@ -64,7 +64,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         },
         "termination": image_of(TerminationDocument, plan),
         "tables": [_table(table, sizes) for table, sizes in tables],
-        **_step_loads(evaluation),
+        **_step_loads(evaluation),  # type: ignore[typeddict-item]  # pod_size, which most plans lack, follows below
         "ranks": columns_of([image_of(RankDocument, load) for load in evaluation.ranks], "rank"),
         "checkpoint": None if evaluation.checkpoint is None else _compact_checkpoint(evaluation.checkpoint),
         "surrogate": None if plan.surrogate is None else image_of(SurrogateDocument, plan.surrogate),
@@ -83,6 +83,8 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
             "versions": dict(plan.versions),
         },
     }
+    if plan.placement.pod_size is not None:
+        document["pod_size"] = plan.placement.pod_size
     return {**document, "plan_digest": plan_digest(document)}
 
 

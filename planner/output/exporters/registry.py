@@ -114,6 +114,7 @@ def _placement(document: CompactPlanDocument) -> Placement:
     return Placement(
         world_size=document["world_size"],
         ranks_per_host=document["ranks_per_host"],
+        pod_size=document.get("pod_size"),
         tables=tuple(_placed(table) for table in document["tables"]),
     )
 

@@ -45,6 +45,23 @@ def other_cluster() -> Sequence[Difference]:
     return content_differences(plan, digest=plan["plan_digest"], world_size=4, ranks_per_host=4)
 
 
+def in_pods(pod_size: int) -> dict[str, object]:
+    """The plan for pods of so many ranks."""
+    return tiny_plan() | {"pod_size": pod_size}
+
+
+def other_pods() -> Sequence[Difference]:
+    """A plan whose pods are no whole hosts."""
+    return content_differences(in_pods(3), digest="", world_size=2, ranks_per_host=2)
+
+
+def grid_in_pods() -> Sequence[Difference]:
+    """A grid over two hosts of a pod, of a table whose optimizer has state for each row."""
+    plan, model = tiny_plan() | {"ranks_per_host": 1, "pod_size": 2}, tiny_model()
+    model[1] = live_table("grid", num_embeddings=5, optimizer="rowwise_adagrad")
+    return plan_differences(plan, model, digest=plan_digest(plan), world_size=2, ranks_per_host=1, device="cuda")
+
+
 def of_job(**odd: object) -> Sequence[Difference]:
     """A job whose rank 1 is odd."""
     return job_issues(tiny_plan(), [rank_facts(0), rank_facts(1, **odd)], tiny_model())[0]
@@ -78,7 +95,11 @@ def of_model(*tables: object) -> Sequence[Difference]:
         (surplus(), "have no place in sharding groups of"),
         (of_job(sharding_group_size=3), "sharding_group_size"),
         (job_issues(tiny_plan(), [rank_facts(r) for r in range(3)], [])[0], "ranks are not whole sharding groups of"),
-        (pod_differences(2, 4), "TORCHREC_RESOLVED_POD_SIZE makes TorchRec use groups of"),
+        (pod_differences(tiny_plan(), 2, 4), "TORCHREC_RESOLVED_POD_SIZE makes TorchRec use groups of"),
+        (pod_differences(in_pods(4), 2, None), "set TORCHREC_RESOLVED_POD_SIZE="),
+        (pod_differences(in_pods(4), 2, 4, uses_2d=True), "under 2D parallelism TorchRec uses groups of a host"),
+        (other_pods(), "are no whole hosts of"),
+        (grid_in_pods(), "for a grid over several hosts of a pod"),
         (of_job(machine="other"), "are one host by LOCAL_WORLD_SIZE, but"),
         (of_job(ranks_per_host=1), "the number of ranks per host (LOCAL_WORLD_SIZE) is"),
         (of_job(torchrec="2"), "the version of TorchRec"),

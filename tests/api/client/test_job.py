@@ -62,12 +62,42 @@ def test_two_hosts_on_one_machine_are_no_harm() -> None:
     assert reasons(facts) == []
 
 
-def test_a_pod_of_several_hosts() -> None:
-    (found,) = pod_differences(2, 4)
+def test_a_pod_of_several_hosts_that_the_plan_does_not_have() -> None:
+    (found,) = pod_differences(tiny_plan(), 2, 4)
     assert found.verdict == "refuse"
-    assert "groups of 4 ranks, the job has 2 per host (LOCAL_WORLD_SIZE)" in found.text
-    assert pod_differences(2, 2) == pod_differences(2, None) == []
+    assert found.text == (
+        "TORCHREC_RESOLVED_POD_SIZE makes TorchRec use groups of 4 ranks, the job has 2 per host (LOCAL_WORLD_SIZE),"
+        " and the plan is for groups of a host; unset it, or plan with hardware.pod_size 4"
+    )
+    assert pod_differences(tiny_plan(), 2, 2) == pod_differences(tiny_plan(), 2, None) == []
     assert reasons([rank_facts(rank, pod_ranks=4) for rank in range(2)]) == [found.text]
+
+
+@pytest.mark.parametrize(("pod_ranks", "found"), [(None, 2), (8, 8)])
+def test_a_plan_for_pods_that_the_job_does_not_have(pod_ranks: int | None, found: int) -> None:
+    (difference,) = pod_differences(tiny_plan() | {"pod_size": 4}, 2, pod_ranks)
+    assert difference.verdict == "refuse"
+    assert difference.text == (
+        f"the plan is for pods of 4 ranks, TorchRec uses groups of {found}; set TORCHREC_RESOLVED_POD_SIZE=2 on every"
+        " rank (2 hosts of 2 ranks)"
+    )
+
+
+def test_a_job_in_pods_as_planned() -> None:
+    plan = tiny_plan() | {"ranks_per_host": 1, "pod_size": 2}
+    facts = [rank_facts(rank, ranks_per_host=1, pod_ranks=2) for rank in range(2)]
+    assert reasons(facts, plan) == []
+    assert pod_differences(plan | {"pod_size": 1}, 1, None) == []  # each host is a pod: nothing to set
+
+
+def test_pods_under_2d_parallelism() -> None:
+    """TorchRec 1.8 forms the groups of a sharding group from hosts."""
+    plan = tiny_plan() | {"ranks_per_host": 1, "pod_size": 2}
+    facts = [rank_facts(rank, group_size=4, ranks_per_host=1, pod_ranks=2) for rank in range(4)]
+    assert reasons(facts, plan) == [
+        "the plan is for pods of 2 ranks, and under 2D parallelism TorchRec uses groups of a host; plan without"
+        " hardware.pod_size, or train without sharding groups"
+    ]
 
 
 def test_surplus_shards_under_2d() -> None:

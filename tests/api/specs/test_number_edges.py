@@ -67,6 +67,7 @@ SPECS: Mapping[str, dict[str, Any]] = {
             "activation_bytes": 1e6,
         },
         model__tables__0__constraints=CONSTRAINTS | {"cache_load_factors": [0.5]},
+        hardware__pod_size=2,
         hardware__overrides={"hbm_bytes": BYTES, "ddr_bytes": BYTES, "relative_speed_by_rank": [1.0, 0.5]},
         constraints={
             "reserved_hbm_fraction": 0.1,

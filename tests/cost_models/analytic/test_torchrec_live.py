@@ -92,6 +92,7 @@ def estimate(
     *,
     kind: str,
     half_comms: bool,
+    pod_size: int | None = None,
     kernels: tuple[str, ...] = ("fused", "dense"),
     cache: LiveCache | None = None,
 ) -> Found:
@@ -108,7 +109,12 @@ def estimate(
     from torchrec.modules.embedding_configs import DataType, EmbeddingBagConfig, EmbeddingConfig
     from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
 
-    topology = Topology(world_size=num_ranks, local_world_size=ranks_per_host, compute_device="cuda")
+    topology = Topology(
+        world_size=num_ranks,
+        local_world_size=ranks_per_host,
+        pod_size=None if pod_size is None else pod_size // ranks_per_host,  # which counts hosts
+        compute_device="cuda",
+    )
     constraints = {
         table.name: ParameterConstraints(
             sharding_types=[scheme.label for scheme in table.schemes],
@@ -179,6 +185,17 @@ def test_equal_to_torchrec(cluster: tuple[int, int], kind: str, half_comms: bool
     np.testing.assert_allclose(priced, np.array([seconds for *_, seconds in found]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("cluster", [(8, 4, 8), (16, 4, 8), (12, 2, 4), (8, 4, 4)], ids=lambda c: "-".join(map(str, c)))
+@pytest.mark.parametrize("half_comms", [False, True], ids=["stored_comms", "half_forward"])
+def test_pods_are_equal_to_torchrec(cluster: tuple[int, int, int], half_comms: bool) -> None:
+    num_ranks, ranks_per_host, pod_size = cluster
+    found = estimate(TABLES, num_ranks, ranks_per_host, pod_size=pod_size, kind="plain", half_comms=half_comms)
+    work = work_of(found, num_ranks, ranks_per_host, pod_size=pod_size, kind="plain", half_comms=half_comms)
+    assert set(work.scheme) == set(SCHEMES)
+    priced = TorchRecModel().predict(work, load_profile("torchrec-default")).seconds
+    np.testing.assert_allclose(priced, np.array([seconds for *_, seconds in found]), rtol=1e-9)
+
+
 @thorough
 @pytest.mark.parametrize("cluster", [(8, 8), (12, 4)], ids=lambda c: f"{c[0]}ranks_{c[1]}perhost")
 @pytest.mark.parametrize("kind", ["weighted", "sequence"])
@@ -203,7 +220,14 @@ def test_kernels_beyond_the_device_are_equal_to_torchrec(
 
 
 def work_of(
-    found: Found, num_ranks: int, ranks_per_host: int, *, kind: str, half_comms: bool, cache: LiveCache | None = None
+    found: Found,
+    num_ranks: int,
+    ranks_per_host: int,
+    *,
+    kind: str,
+    half_comms: bool,
+    pod_size: int | None = None,
+    cache: LiveCache | None = None,
 ) -> ShardWork:
     """Return the shards that TorchRec enumerated as columns of work."""
     ids = np.array([sum(p * n * BATCH for p, n in zip(t.poolings, t.num_poolings, strict=True)) for t, *_ in found])
@@ -214,7 +238,7 @@ def work_of(
     kernel = np.array([Kernel.from_label(kernel) for _, _, kernel, *_ in found])
     table_rows = np.array([t.rows for t, *_ in found])
     by_host = np.isin(scheme, (Scheme.TABLE_ROW_WISE, Scheme.GRID_SHARD))
-    row_shards = np.where(scheme == Scheme.ROW_WISE, num_ranks, np.where(by_host, ranks_per_host, 1))
+    row_shards = np.where(scheme == Scheme.ROW_WISE, num_ranks, np.where(by_host, pod_size or ranks_per_host, 1))
     columns: dict[str, Any] = {}
     if cache is not None:
         columns["cache_load_factor"] = np.where(np.isin(kernel, CACHED_KERNELS), cache.share, np.nan)
@@ -224,6 +248,7 @@ def work_of(
     return shard_work(
         num_ranks,
         ranks_per_host,
+        pod_size=pod_size,
         prefetches=cache is not None and cache.prefetches,
         scheme=scheme,
         kernel=kernel,

@@ -24,7 +24,22 @@ def test_laws_are_what_the_page_says(profile: str, hosts: int, per_host: int | N
         pytest.skip(f"{profile} says nothing of links between hosts")
     network = Network(hardware=hardware, num_ranks=hosts * ranks, ranks_per_host=ranks)
     machine = Machine.of({"profile": profile, "num_hosts": hosts, "ranks_per_host": ranks})
-    for operation, group in itertools.product(OPERATIONS, ("all", "host", "across")):
+    assert_alike(network, machine)
+
+
+@pytest.mark.parametrize("profile", ["gb200-nvl72", "gb300-nvl72", "dgx-h100-80g"])
+@pytest.mark.parametrize(("hosts", "hosts_of_pod"), [(2, 2), (4, 2), (18, 9), (36, 18), (6, 1)])
+def test_pods_are_domains(profile: str, hosts: int, hosts_of_pod: int) -> None:
+    hardware = load_profile(profile)
+    ranks, pod_size = hardware.ranks_per_host, hosts_of_pod * hardware.ranks_per_host
+    network = Network(hardware=hardware, num_ranks=hosts * ranks, ranks_per_host=ranks, pod_size=pod_size)
+    machine = Machine.of({"profile": profile, "num_hosts": hosts, "ranks_per_host": ranks, "pod_size": pod_size})
+    assert_alike(network, machine)
+
+
+def assert_alike(network: Network, machine: Machine) -> None:
+    """Every operation in every group takes what the page says."""
+    for operation, group in itertools.product(OPERATIONS, ("all", "inside", "across")):
         start = machine.start(operation, group)
         assert network.start_seconds(operation, group).value == pytest.approx(start, rel=1e-12)  # type: ignore[arg-type]
         expected = [start + size * machine.pace(operation, group, size) for size in MESSAGES]

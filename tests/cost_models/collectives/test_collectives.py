@@ -74,7 +74,7 @@ def test_another_ring_over_hosts_has_a_wider_interval() -> None:
 def test_starts_without_a_law_are_those_of_the_profile() -> None:
     numbers = {"intra_host_latency_seconds": 1e-5, "inter_host_latency_seconds": 3e-5}
     machine = network(hardware(**numbers), 16, 8)
-    assert machine.start_seconds("all_to_all", "host").value == 1e-5
+    assert machine.start_seconds("all_to_all", "inside").value == 1e-5
     assert machine.start_seconds("all_to_all", "across").value == 3e-5
     assert machine.start_seconds("all_reduce", "all").value == 3e-5
     assert machine.start_seconds("all_reduce", "all").evidence is Evidence.GIVEN
@@ -152,7 +152,7 @@ def test_without_a_law_one_rate_serves_every_size() -> None:
         assert time.evidence is Evidence.GIVEN
 
 
-@pytest.mark.parametrize("collective", ["all_to_all", "reduce_scatter", "all_gather", "all_to_all_across_hosts"])
+@pytest.mark.parametrize("collective", ["all_to_all", "reduce_scatter", "all_gather", "all_to_all_across_groups"])
 @pytest.mark.parametrize("cluster", [(4, 4), (16, 8)])
 def test_no_rank_pays_more_starts_for_holding_more(collective: str, cluster: tuple[int, int]) -> None:
     """A start of a whole second shows in nobody's share, however much of the message a rank holds."""
@@ -202,9 +202,9 @@ def test_rings_over_hosts() -> None:
 
 def test_two_level_collectives() -> None:
     machine = network(plain_hardware(), 16, 8)
-    assert machine.reduce_scatter_inside_host(one(8e6), 1e9).seconds[0] == pytest.approx(7e6 / 1e11)
-    assert machine.all_gather_inside_host(one(8e6), 1e9).seconds[0] == pytest.approx(7e6 / 1e11)
-    assert machine.all_to_all_across_hosts(one(8e6), 1e9).seconds[0] == pytest.approx(4e6 / 1e10)
+    assert machine.reduce_scatter_inside_group(one(8e6), 1e9).seconds[0] == pytest.approx(7e6 / 1e11)
+    assert machine.all_gather_inside_group(one(8e6), 1e9).seconds[0] == pytest.approx(7e6 / 1e11)
+    assert machine.all_to_all_across_groups(one(8e6), 1e9).seconds[0] == pytest.approx(4e6 / 1e10)
 
 
 def test_one_rank_and_empty_messages_need_no_hardware() -> None:
@@ -215,9 +215,9 @@ def test_one_rank_and_empty_messages_need_no_hardware() -> None:
         alone.reduce_scatter(one(1e6), 1e6),
         alone.all_gather(one(1e6), 1e6),
         alone.all_reduce(one(1e6), one(1e6)),
-        alone.reduce_scatter_inside_host(one(1e6), 1e6),
-        alone.all_gather_inside_host(one(1e6), 1e6),
-        alone.all_to_all_across_hosts(one(1e6), 1e6),
+        alone.reduce_scatter_inside_group(one(1e6), 1e6),
+        alone.all_gather_inside_group(one(1e6), 1e6),
+        alone.all_to_all_across_groups(one(1e6), 1e6),
         network(nothing).all_to_all(one(0.0), 0.0),
     ):
         assert time.seconds[0] == 0
@@ -241,7 +241,7 @@ def test_one_host_needs_no_network_and_one_rank_per_host_no_links() -> None:
     shares=st.lists(st.floats(0, 1), min_size=1, max_size=6).filter(lambda shares: sum(shares) > 0),
     message=st.floats(1.0, 1e10),
     cluster=st.sampled_from([(8, 8), (4, 4), (16, 8), (32, 8), (4, 1)]),
-    collective=st.sampled_from(["all_to_all", "reduce_scatter", "all_gather", "all_to_all_across_hosts"]),
+    collective=st.sampled_from(["all_to_all", "reduce_scatter", "all_gather", "all_to_all_across_groups"]),
 )
 def test_shares_of_a_message_add_up_to_it(
     shares: list[float], message: float, cluster: tuple[int, int], collective: str

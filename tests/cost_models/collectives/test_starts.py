@@ -45,7 +45,7 @@ def counted(one: Kind, where: Network) -> Counter[tuple[str, str, str]]:
 IDS = {("input_comm", "all_to_all", "all"): 2}
 BOTH_WAYS = {("forward_comm", "all_to_all", "all"): 1, ("backward_comm", "all_to_all", "all"): 1}
 RING = {("forward_comm", "reduce_scatter", "all"): 1, ("backward_comm", "all_gather", "all"): 1}
-INSIDE = {("forward_comm", "reduce_scatter", "host"): 1, ("backward_comm", "all_gather", "host"): 1}
+INSIDE = {("forward_comm", "reduce_scatter", "inside"): 1, ("backward_comm", "all_gather", "inside"): 1}
 ACROSS = {("forward_comm", "all_to_all", "across"): 1, ("backward_comm", "all_to_all", "across"): 1}
 
 
@@ -104,7 +104,7 @@ def test_launches_follow_what_a_kind_does() -> None:
 def test_a_start_over_hosts_is_the_longer_one() -> None:
     numbers = {"intra_host_latency_seconds": 10 * MICRO, "inter_host_latency_seconds": 30 * MICRO}
     assert network(2, **numbers).start_seconds("all_to_all", "all").value == 30 * MICRO
-    assert network(2, **numbers).start_seconds("reduce_scatter", "host").value == 10 * MICRO
+    assert network(2, **numbers).start_seconds("reduce_scatter", "inside").value == 10 * MICRO
     numbers["inter_host_latency_seconds"] = MICRO
     assert network(2, **numbers).start_seconds("all_to_all", "all").value == 10 * MICRO
     assert network(2, **numbers).start_seconds("all_to_all", "across").value == MICRO

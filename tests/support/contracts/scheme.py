@@ -25,11 +25,19 @@ from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 from tests.support.thorough import THOROUGH, thorough
 
-#: Hosts x ranks per host: alone, one host, hosts of one rank, several hosts, three of a kind.
+#: Hosts x ranks per host: alone, one host, hosts of one rank, several hosts, three of a kind; pods of some ranks.
 CLUSTERS = (
-    *(make_cluster(*shape) for shape in ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 3))),
-    *(pytest.param(make_cluster(*shape), marks=thorough) for shape in ((3, 2), (2, 4))),
+    *(make_cluster(*shape) for shape in ((1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 3), (4, 1, 2), (2, 2, 4))),
+    *(pytest.param(make_cluster(*shape), marks=thorough) for shape in ((3, 2), (2, 4), (4, 2, 4), (6, 1, 3))),
 )
+
+
+def shape_of(cluster: Cluster) -> str:
+    """What a cluster is called in the names of tests."""
+    pods = "" if cluster.pod_size is None else f"-pods-of-{cluster.pod_size}"
+    return f"{cluster.num_hosts}x{cluster.ranks_per_host}{pods}"
+
+
 #: Around the numbers of ranks: too few rows, just enough, one too many, uneven, even.
 ROWS = (1, 2, 3, 5, 6, 8, 9, 61)
 #: No multiple of 4; narrower than any piece; around 2 x 32 columns; widths that do not divide.
@@ -68,7 +76,7 @@ class SchemeContract:
 
     expected: ExpectedScheme
 
-    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=shape_of)
     def test_geometry_is_given_exactly_where_it_fits(self, cluster: Cluster) -> None:
         expected = self.expected
         want = Geometry(
@@ -82,12 +90,12 @@ class SchemeContract:
             found = geometry(expected.scheme, table, cluster)
             assert found == (want if self.rows_fit(table, cluster) else None)
 
-    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=shape_of)
     def test_every_site_touches_the_ranks_of_its_scope(self, cluster: Cluster) -> None:
-        world, local = cluster.world_size, cluster.ranks_per_host
+        world, local = cluster.world_size, cluster.ranks_per_group
         ranks_of_site = {
             Scope.RANK: [[rank] for rank in range(world)],
-            Scope.HOST: [list(range(host * local, (host + 1) * local)) for host in range(cluster.num_hosts)],
+            Scope.HOST: [list(range(group * local, (group + 1) * local)) for group in range(cluster.num_groups)],
             Scope.WORLD: [list(range(world))],
         }[self.expected.scope]
         for table, pieces in self.all_cuts(cluster):
@@ -100,7 +108,7 @@ class SchemeContract:
                 else:
                     assert len(shards) == self.expected.row_blocks(cluster)
 
-    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=shape_of)
     def test_every_cell_is_held_once_wherever_the_pieces_go(self, cluster: Cluster) -> None:
         for table, pieces in self.all_cuts(cluster):
             for shards in self.placements(table, pieces, cluster):
@@ -110,14 +118,14 @@ class SchemeContract:
                     held[shard.rank, rows, shard.column_offset : shard.column_offset + shard.num_columns] += 1
                 assert np.all((held if self.expected.replicated else held.sum(axis=0)) == 1)
 
-    @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda c: f"{c.num_hosts}x{c.ranks_per_host}")
+    @pytest.mark.parametrize("cluster", CLUSTERS, ids=shape_of)
     def test_what_is_offered_may_be_trained(self, cluster: Cluster) -> None:
         """Except tables that the runtime rejects whatever their cut (in TorchRec: 62 columns)."""
         num_verified = 0
         for table, pieces in self.all_cuts(cluster):
             problem = make_problem(table, cluster=cluster, runtime=self.expected.runtime)
             runtime = RUNTIMES[problem.runtime]
-            if runtime.scheme_issue(table, self.expected.scheme) is not None:
+            if runtime.scheme_issue_on(cluster, table, self.expected.scheme) is not None:
                 continue
             for shards in self.placements(table, pieces, cluster):
                 placed = TablePlacement(
@@ -127,7 +135,10 @@ class SchemeContract:
                     shards=shards,
                 )
                 placement = Placement(
-                    world_size=cluster.world_size, ranks_per_host=cluster.ranks_per_host, tables=(placed,)
+                    world_size=cluster.world_size,
+                    ranks_per_host=cluster.ranks_per_host,
+                    pod_size=cluster.pod_size,
+                    tables=(placed,),
                 )
                 assert verify(problem, placement) == ()
                 num_verified += 1
@@ -163,13 +174,15 @@ class SchemeContract:
 
     def placements(self, table: Table, pieces: tuple[Piece, ...], cluster: Cluster) -> Iterator[Shards]:
         """Shards with all pieces on one site, the first or the last, and with pieces dealt out in turn."""
-        num_sites = {Scope.RANK: cluster.world_size, Scope.HOST: cluster.num_hosts, Scope.WORLD: 1}[self.expected.scope]
+        num_sites = {Scope.RANK: cluster.world_size, Scope.HOST: cluster.num_groups, Scope.WORLD: 1}[
+            self.expected.scope
+        ]
         choices = [[site] * len(pieces) for site in sorted({0, num_sites - 1})]
         if not self.expected.same_host:
             choices.append([(num_sites - 1 - i) % num_sites for i in range(len(pieces))])
-        else:  # dealt out inside each host
-            local = cluster.ranks_per_host
-            choices += [[host * local + i % local for i in range(len(pieces))] for host in range(cluster.num_hosts)]
+        else:  # dealt out inside each host, or pod
+            local = cluster.ranks_per_group
+            choices += [[group * local + i % local for i in range(len(pieces))] for group in range(cluster.num_groups)]
         for sites in choices:
             yield Shards.joined(
                 expand(table, piece, site, cluster, cluster.device_tier)

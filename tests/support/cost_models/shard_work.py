@@ -21,6 +21,7 @@ def shard_work(
     num_ranks: int = 8,
     ranks_per_host: int = 8,
     *,
+    pod_size: int | None = None,
     prefetches: bool = False,
     forward_message_bytes: float = 64 * 2**20,
     backward_message_bytes: float = 64 * 2**20,
@@ -74,6 +75,7 @@ def shard_work(
     return ShardWork(
         num_ranks=num_ranks,
         ranks_per_host=ranks_per_host,
+        pod_size=pod_size,
         prefetches=prefetches,
         forward_message_bytes=forward_message_bytes,
         backward_message_bytes=backward_message_bytes,

@@ -14,11 +14,13 @@ _RINGS = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}
 
 @dataclass(frozen=True)
 class Machine:
-    """Ranks, hosts and numbers."""
+    """Ranks, hosts, pods (or else hosts once more), and numbers."""
 
     world: int
     per_host: int
     hosts: int
+    per_group: int
+    groups: int
     numbers: dict[str, float]
     domain: int  # ranks that share links
     laws: dict[tuple[str, str], dict[str, Any]]  # by list and operation
@@ -47,12 +49,15 @@ class Machine:
         if by_rank is not None:
             numbers["hbm_bytes"] = max(by_rank)
         hosts = hardware.get("num_hosts", 1)
+        pod = hardware.get("pod_size")
         return cls(
             world=hosts * per_host,
             per_host=per_host,
             hosts=hosts,
+            per_group=pod or per_host,
+            groups=hosts * per_host // (pod or per_host),
             numbers=numbers,
-            domain=max(profile.get("domain_ranks", 0), per_host),  # type: ignore[call-overload]
+            domain=pod or max(profile.get("domain_ranks", 0), per_host),  # type: ignore[call-overload]
             laws=_laws(profile, given),
             speeds=speeds or [1.0] * (hosts * per_host),
             family=str(profile.get("family", "custom")),
@@ -146,7 +151,7 @@ class Machine:
         return self.numbers.get(f"host_link_{use}_bytes_per_second", self.numbers["host_link_bytes_per_second"])
 
     def pace(self, operation: str, group: str, message: float) -> float:
-        """Return seconds per byte of a collective among a group: all, host, or across."""
+        """Return seconds per byte of a collective among all ranks, inside a group, or across groups."""
         inside, domains = self._domains(group)
         ranks = inside * domains
         paces = []
@@ -178,9 +183,11 @@ class Machine:
 
     def _domains(self, group: str) -> tuple[int, int]:
         """Return how many ranks of a group share a domain, and how many domains it has."""
+        if group == "inside":
+            return self.per_group, 1
+        if group == "across" and self.per_group != self.per_host:
+            return 1, self.groups  # each pod is a domain
         hosts_of_domain = max(self.domain // self.per_host, 1)
-        if group == "host":
-            return self.per_host, 1
         each = 1 if group == "across" else self.per_host
         if self.hosts <= hosts_of_domain:
             return self.hosts * each, 1

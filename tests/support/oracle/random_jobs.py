@@ -63,7 +63,20 @@ def random_job(number: int) -> Spec:
         spec["model"]["output_dtype"] = str(rng.choice(["fp32", "fp16", "bf16"]))
     if rng.random() < 0.2 and not is_served:
         spec["constraints"] |= {"reserved_ddr_fraction": 0.2, "reserved_collective_bytes": 123_456_789}
+    if not is_served and not is_cpu:
+        _join_hosts(np.random.default_rng((number, 6)), spec)
     return spec
+
+
+def _join_hosts(rng: np.random.Generator, spec: Spec) -> None:
+    """Join hosts into pods, if the runtime can; links of the larger ones are stated."""
+    hardware = spec["hardware"]
+    sizes = [hosts for hosts in (2, 3, 4) if hardware.get("num_hosts", 1) % hosts == 0]
+    if spec["runtime"] not in ("torchrec", "generic") or not sizes or rng.random() < 0.4:
+        return
+    hardware["pod_size"] = int(rng.choice(sizes)) * hardware["ranks_per_host"]
+    if hardware["pod_size"] > 8:
+        hardware["overrides"]["intra_host_bytes_per_second"] = 1.2e11
 
 
 def _widen_training(rng: np.random.Generator, spec: Spec, *, is_cpu: bool) -> None:

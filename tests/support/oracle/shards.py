@@ -229,7 +229,7 @@ def _shard(
     job: Job, table: Table, placed: dict[str, Any], one: dict[str, Any], stored: int, hot_rows: int, is_hot: bool
 ) -> Shard:
     machine, scheme, kernel = job.machine, placed["sharding_type"], placed["compute_kernel"]
-    k = {"row_wise": machine.world, "table_row_wise": machine.per_host, "grid_shard": machine.per_host}.get(scheme, 1)
+    k = {"row_wise": machine.world, "table_row_wise": machine.per_group, "grid_shard": machine.per_group}.get(scheme, 1)
     rows = -(-table.num_rows // k)
     in_step = machine.world * (job.batch * table.ids)
     data_type = placed.get("data_type") or table.data_type

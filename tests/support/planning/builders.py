@@ -62,8 +62,11 @@ def make_hardware(**overrides: float) -> Hardware:
     return Hardware(profile="test", family="gpu", ranks_per_host=8, numbers=numbers)
 
 
-def make_cluster(num_hosts: int = 1, ranks_per_host: int = 4, **overrides: float) -> Cluster:
-    return Cluster(hardware=make_hardware(**overrides), num_hosts=num_hosts, ranks_per_host=ranks_per_host)
+def make_cluster(
+    num_hosts: int = 1, ranks_per_host: int = 4, pod_size: int | None = None, **overrides: float
+) -> Cluster:
+    hardware = make_hardware(**overrides)
+    return Cluster(hardware=hardware, num_hosts=num_hosts, ranks_per_host=ranks_per_host, pod_size=pod_size)
 
 
 def make_table(

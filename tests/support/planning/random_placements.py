@@ -18,7 +18,7 @@ def random_placement(rng: np.random.Generator, problem: Problem) -> Placement:
     families = enumerate_families(problem)
     priced = price(problem, families, ROOFLINE)
     shapes, sites = [], []
-    sites_of = {Scope.RANK: problem.world_size, Scope.HOST: problem.cluster.num_hosts, Scope.WORLD: 1}
+    sites_of = {Scope.RANK: problem.world_size, Scope.HOST: problem.cluster.num_groups, Scope.WORLD: 1}
     option_table = priced.family_table[priced.option_family]
     kernels = np.array([families.families[source].kernel for source in priced.family_source])
     for table in range(priced.num_tables):
@@ -31,8 +31,8 @@ def random_placement(rng: np.random.Generator, problem: Problem) -> Placement:
         pieces = priced.unit_shape[priced.unit_option == option]
         chosen = rng.integers(sites_of[scope], size=len(pieces))
         if same_host:
-            per_host = problem.cluster.ranks_per_host
-            chosen = int(rng.integers(problem.cluster.num_hosts)) * per_host + chosen % per_host
+            per_group = problem.cluster.ranks_per_group
+            chosen = int(rng.integers(problem.cluster.num_groups)) * per_group + chosen % per_group
         shapes.append(pieces)
         sites.append(chosen)
     assignment = Assignment(piece_shape=np.concatenate(shapes), piece_site=np.concatenate(sites))

@@ -32,7 +32,7 @@ RANKS = (0, 1)
 def whole_plan() -> Plan:
     """Return the plan."""
     return Plan(
-        placement=Placement(world_size=2, ranks_per_host=2, tables=(_table("a"), _table("b"))),
+        placement=Placement(world_size=2, ranks_per_host=2, pod_size=2, tables=(_table("a"), _table("b"))),
         evaluation=_evaluation(),
         lower_bound_seconds=0.9,
         relative_gap=0.1,

@@ -94,14 +94,18 @@ LONELY = (
 Cut = tuple[int, int, int, int, int]  # rank, row offset, rows, column offset, columns
 
 
-def hand_plan(tables: Sequence[TableSpec], world_size: int, ranks_per_host: int) -> dict[str, object]:
-    """A plan that cuts every table by its scheme."""
+def hand_plan(
+    tables: Sequence[TableSpec], world_size: int, ranks_per_host: int, pod_size: int | None = None
+) -> dict[str, object]:
+    """A plan that cuts every table by its scheme; over pods in the place of hosts, if there are pods."""
+    group = pod_size or ranks_per_host
     plan: dict[str, object] = {
         "schema_version": 1,
         "spec_digest": "sha256:" + "0" * 64,
         "world_size": world_size,
         "ranks_per_host": ranks_per_host,
-        "tables": [table_document(t, CUTS[t.scheme](t, world_size, ranks_per_host)) for t in tables],
+        **({} if pod_size is None else {"pod_size": pod_size}),
+        "tables": [table_document(t, CUTS[t.scheme](t, world_size, group)) for t in tables],
     }
     return {"plan_digest": plan_digest(plan), **plan}
 
@@ -146,8 +150,9 @@ def _host_rows(table: TableSpec, world_size: int, ranks_per_host: int) -> list[C
 
 
 def _host_columns(table: TableSpec, world_size: int, ranks_per_host: int) -> list[Cut]:
-    """On the last host, its ranks in reverse."""
-    return [(world_size - 1, 0, table.rows, 0, 4), (world_size - 2, 0, table.rows, 4, table.columns - 4)]
+    """On the last host (or pod), its last rank before its first."""
+    first = world_size - ranks_per_host
+    return [(world_size - 1, 0, table.rows, 0, 4), (first, 0, table.rows, 4, table.columns - 4)]
 
 
 def _grid(table: TableSpec, world_size: int, ranks_per_host: int) -> list[Cut]:

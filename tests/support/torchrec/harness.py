@@ -60,10 +60,13 @@ def run_cases(
     world_size: int,
     ranks_per_host: int,
     folder: Path,
+    pod_size: int | None = None,
     shakes: Sequence[Shake] = (),
     pipelines: Mapping[str, bool] | None = None,
 ) -> dict[str, Difference]:
     """Train all cases in one set of processes; returns the difference of each.
+
+    With ``pod_size`` TorchRec is told to take so many ranks of several hosts for one host.
 
     What the ranks come to in each handshake, and what they timed, is in ``folder/NAME.RANK.json``; see
     :func:`outcomes`.
@@ -71,6 +74,7 @@ def run_cases(
     job = {
         "world_size": world_size,
         "ranks_per_host": ranks_per_host,
+        "pod_size": pod_size,
         "out": str(folder),
         "cases": [asdict(case) for case in cases],
         "shakes": [one.document() for one in shakes],

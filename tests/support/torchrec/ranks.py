@@ -130,6 +130,8 @@ def run_rank(job: dict, rank: int) -> None:
         torch.set_num_threads(1)
         local = job["ranks_per_host"]
         os.environ |= {"LOCAL_WORLD_SIZE": str(local), "LOCAL_RANK": str(rank % local), "RANK": str(rank)}
+        if job["pod_size"] is not None:
+            os.environ["TORCHREC_RESOLVED_POD_SIZE"] = str(job["pod_size"] // local)
         rendezvous = f"file://{out / 'rendezvous'}"
         dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=job["world_size"])
         for case in job["cases"]:

@@ -11,24 +11,34 @@ from tests.support.torchrec.model import MAX_IDS_PER_BAG, TableSpec
 from tests.support.torchrec.ranks import Model
 
 
-def forced_plan(tables: Sequence[TableSpec], world_size: int, ranks_per_host: int) -> dict[str, object]:
+def forced_plan(
+    tables: Sequence[TableSpec],
+    world_size: int,
+    ranks_per_host: int,
+    pod_size: int | None = None,
+    optimizer: str = "rowwise_adagrad",
+) -> dict[str, object]:
     """Plan the tables, each held to its scheme and kernel; the planner chooses cuts and ranks."""
     constraints = {
         t.name: {"sharding_types": [t.scheme], "compute_kernels": [t.kernel], "min_partition": 4} for t in tables
     }
-    return _plan(tables, world_size, ranks_per_host, constraints)
+    return _plan(tables, world_size, ranks_per_host, pod_size, constraints, optimizer)
 
 
-def free_plan(tables: Sequence[TableSpec], world_size: int, ranks_per_host: int) -> dict[str, object]:
+def free_plan(
+    tables: Sequence[TableSpec], world_size: int, ranks_per_host: int, pod_size: int | None = None
+) -> dict[str, object]:
     """Plan the tables with nothing said about them."""
-    return _plan(tables, world_size, ranks_per_host, {})
+    return _plan(tables, world_size, ranks_per_host, pod_size, {})
 
 
 def _plan(
     tables: Sequence[TableSpec],
     world_size: int,
     ranks_per_host: int,
+    pod_size: int | None,
     constraints: Mapping[str, Mapping[str, object]],
+    optimizer: str = "rowwise_adagrad",
 ) -> dict[str, object]:
     spec = spec_from_model(
         Model(list(tables)),
@@ -37,9 +47,10 @@ def _plan(
             "profile": "dgx-h100-80g",
             "num_hosts": world_size // ranks_per_host,
             "ranks_per_host": ranks_per_host,
+            "pod_size": pod_size,
         },
         default_pooling_factor=MAX_IDS_PER_BAG / 2,
-        optimizer="rowwise_adagrad",
+        optimizer=optimizer,
         name="trained",
         constraints=constraints,
     )

@@ -32,6 +32,8 @@ class TorchEasyRec(TorchRec):
     keeps_caches_apart = False
     #: Its config states the slots with the feature, and none of what a plan decides.
     hash_table_modes: frozenset[str] = frozenset()
+    #: Its planner's ``Topology`` has no pod size: it would place groups on hosts (``tzrec/utils/plan_util.py``).
+    has_pods = False
 
     def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
         """No field of its config states one."""

@@ -3,7 +3,8 @@
 The inner ``plan`` object equals what ``torchrec.distributed.types.ShardingPlan._serialize``
 (TorchRec 1.8.0) returns for the same plan, plus ``cache_params`` of cached tables, which it
 leaves out. Around it stands what a launcher must compare before use: world sizes, the tables,
-the digests.
+the digests. A plan for pods of hosts has ``intra_group_size`` there, TorchRec's word for the ranks
+of a pod (``Topology``); ``TORCHREC_RESOLVED_POD_SIZE`` counts a pod's hosts.
 """
 
 from cost_models.vocabulary import Tier
@@ -40,6 +41,7 @@ def to_torchrec(plan: PlanToExport) -> dict[str, object]:
         "torchrec_min_version": TORCHREC_MIN_VERSION,
         "world_size": plan.placement.world_size,
         "local_world_size": ranks_per_host,
+        **({} if plan.placement.pod_size is None else {"intra_group_size": plan.placement.pod_size}),
         "device": plan.device,
         "tables": tables,
         "plan": modules,

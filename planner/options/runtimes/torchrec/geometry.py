@@ -34,6 +34,8 @@ _KERNELS = {
 }
 #: Optimizers of the fused kernels on CPUs.
 _HOST_OPTIMIZERS = ("none", "sgd", "adagrad", "rowwise_adagrad")
+#: Optimizers with a number for each row of a shard.
+_ROW_STATE_OPTIMIZERS = ("rowwise_adagrad", "partial_rowwise_adam", "partial_rowwise_lamb")
 _TRAINED_TYPES = ("fp32", "fp16")
 _MAX_KEY_VALUE_SHARE = 0.2
 _ROW_REDUCED = (Scheme.ROW_WISE, Scheme.TABLE_ROW_WISE)
@@ -130,6 +132,10 @@ def _table_issues(
         )
     if scheme is Scheme.GRID_SHARD and table.pooling == "mean":
         yield "mean-grid", "grid_shard of a MEAN table adds the means of partial bags", "use another scheme"
+    spans_hosts = placement.ranks_per_group > placement.ranks_per_host
+    if scheme is Scheme.GRID_SHARD and spans_hosts and table.optimizer.name in _ROW_STATE_OPTIMIZERS:
+        message = f"grid_shard over several hosts of a pod cannot be built with the state of {table.optimizer.name}"
+        yield "pod-grid", message, "use another scheme, or an optimizer without state for each row"
     if table.pooling == "none" and scheme in (Scheme.TABLE_ROW_WISE, Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD):
         yield "sequence-scheme", f"{scheme.label} of a sequence table is not supported", "use row_wise or table_wise"
     yield from hash_table_issues(table, placed, problem.cluster)
@@ -139,7 +145,7 @@ def _table_issues(
 
 def _geometry_issue(table: Table, scheme: Scheme, shards: Shards, placement: Placement) -> str | None:
     """Return the first way in which the shards are not the ones that the scheme must have."""
-    world, local = placement.world_size, placement.ranks_per_host
+    world, local = placement.world_size, placement.ranks_per_group
     ranks = shards.rank
     if scheme is Scheme.DATA_PARALLEL:
         return None if _are_all(ranks, 0, world) else "data_parallel must list one full copy per rank, in order"
@@ -150,23 +156,23 @@ def _geometry_issue(table: Table, scheme: Scheme, shards: Shards, placement: Pla
             return f"row_wise must use the ranks 0..{world - 1} in order"
         return _row_block_issue(table, shards, world)
     if scheme is Scheme.TABLE_ROW_WISE:
-        return _host_issue(ranks, local) or _row_block_issue(table, shards, local)
+        return _group_issue(ranks, local) or _row_block_issue(table, shards, local)
     if scheme in _BY_COLUMNS:
         if scheme is Scheme.TABLE_COLUMN_WISE and len(np.unique(ranks // local)) != 1:
-            return "table_column_wise must keep its shards on one host"
+            return f"table_column_wise must keep its shards on one {'host' if placement.pod_size is None else 'pod'}"
         return _left_to_right_issue(shards)
     return _grid_issue(table, shards, local)
 
 
 def _grid_issue(table: Table, shards: Shards, local: int) -> str | None:
-    """grid_shard: whole column pieces after one another, each cut into rows over one host."""
+    """grid_shard: whole column pieces after one another, each cut into rows over one host, or pod."""
     if len(shards) % local:
         return f"grid_shard needs {local} shards per column piece"
     pieces = [shards[start : start + local] for start in range(0, len(shards), local)]
     for piece in pieces:
         if np.any(piece.column_offset != piece.column_offset[0]) or np.any(piece.num_columns != piece.num_columns[0]):
             return "grid_shard lists its shards column piece by column piece"
-        if issue := _host_issue(piece.rank, local) or _row_block_issue(table, piece, local):
+        if issue := _group_issue(piece.rank, local) or _row_block_issue(table, piece, local):
             return issue
     return _left_to_right_issue(shards[::local])
 
@@ -176,10 +182,10 @@ def _are_all(ranks: Ints, first: int, count: int) -> bool:
     return np.array_equal(ranks, np.arange(first, first + count))
 
 
-def _host_issue(ranks: Ints, local: int) -> str | None:
+def _group_issue(ranks: Ints, local: int) -> str | None:
     first = int(ranks[0]) if len(ranks) else 0
     if first % local or not _are_all(ranks, first, local):
-        return f"row blocks inside a host must use all its {local} ranks in order"
+        return f"row blocks inside a host, or pod, must use all its {local} ranks in order"
     return None
 
 

@@ -83,6 +83,8 @@ class TorchRec(Runtime):
     runs_sharding_types_apart = True
     keeps_caches_apart = True
     hash_table_modes = MODES
+    #: ``intra_and_cross_node_pg`` takes so many hosts for one as ``TORCHREC_RESOLVED_POD_SIZE`` says.
+    has_pods: bool = True
 
     def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
         """Keep caches apart by width and cached share, and those of ``key_value`` tables by table.
@@ -139,6 +141,19 @@ class TorchRec(Runtime):
     def hash_table_issue(self, table: Table, cluster: Cluster) -> tuple[str, str] | None:
         """Return why TorchRec cannot hold the hash table on a cluster, and the way out."""
         return hash_table_issue(table, cluster)
+
+    def pod_issue(self, table: Table, scheme: Scheme) -> str | None:
+        """A grid over a pod cannot be built with state for each row.
+
+        TorchRec 1.8.0 (and 1.9.2) counts the column pieces of that state by the ranks of a host
+        (``get_optimizer_rowwise_shard_metadata_and_global_metadata``), and refuses what does not add up.
+        """
+        if scheme is Scheme.GRID_SHARD and table.optimizer.states_per_row:
+            return (
+                f"TorchRec 1.8 cannot build the state of {table.optimizer.name} for a grid over several hosts of a pod:"
+                " use an optimizer without state for each row, or another scheme"
+            )
+        return None
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
         """Rule 2: MEAN pools cut by rows are right only among their own kind."""

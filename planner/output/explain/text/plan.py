@@ -87,6 +87,8 @@ def _heading(plan: CompactPlanDocument) -> list[str]:
     hosts = plan["world_size"] // plan["ranks_per_host"]
     provenance = plan["provenance"]
     ranks = f"{counted(plan['world_size'], 'rank')}, {hosts} x {plan['ranks_per_host']}"
+    if (pod_size := plan.get("pod_size")) is not None:
+        ranks += f", {counted(plan['world_size'] // pod_size, 'pod')} of {pod_size}"
     lines = (
         f"Plan of {plan['name']}",
         f"  digest   {short_digest(plan['plan_digest'])}",

@@ -115,3 +115,28 @@ def test_tiers_of_an_explained_plan_are_those_of_the_api(filled: Filled, browser
         ]
         for use in explained["tiers"]
     ]
+
+
+def test_pods_are_shown_with_hosts(filled: Filled, browser: Browser) -> None:
+    """Two hosts of two ranks in one pod: in the head, in words of cuts, and rank by rank."""
+    changes = {"hardware__num_hosts": 2, "hardware__pod_size": 4, "model__tables__0__optimizer": "sgd"}
+    table = {"constraints": {"sharding_types": ["table_row_wise"]}}
+    spec = tiny(**changes, **{f"model__tables__0__{key}": value for key, value in table.items()})
+    result: Any = solved(filled.server, spec)["result"]
+    browser.open(f"/ui/plans/{result['plan_digest']}")
+    text = browser.run("document.querySelector('main').innerText")
+    assert "4 ranks (2 hosts × 2, 1 pod of 4)" in text
+    browser.run("[...document.querySelectorAll('details')].forEach(one => { one.open = true; })")
+    browser.wait_for("document.querySelectorAll('details table').length > 1")
+    words, rows = json.loads(
+        browser.run(
+            """(() => {
+              const tables = [...document.querySelectorAll('table')];
+              const cells = (caption) => tables.filter(table => table.caption?.textContent === caption)
+                .flatMap(table => [...table.rows]).map(row => [...row.cells].map(cell => cell.textContent));
+              return JSON.stringify([cells('How the tables are cut'), cells('Seconds of every rank by phase')]);
+            })()"""
+        )
+    )
+    assert ["table row wise", "cut by rows over one pod"] in [row[:2] for row in words]
+    assert [row[:3] for row in rows] == [["Rank", "Host", "Pod"], *([str(r), str(r // 2), "0"] for r in range(4))]

@@ -149,7 +149,7 @@ def test_schemes_have_the_words_of_explanations() -> None:
     shown = json.loads(text("schemes.js").partition("Object.entries(")[2].removesuffix("));\n"))
     assert list(shown) == [scheme.label for scheme in PREFERRED_ORDER]
     for scheme in PREFERRED_ORDER:
-        assert shown[scheme.label] == cut_in_words(scheme, ()).replace(" ()", "")
+        assert shown[scheme.label] == cut_in_words(scheme, (), "{group}").replace(" ()", "")
 
 
 def test_the_chart_library_is_the_published_one_with_its_licences() -> None:

@@ -147,7 +147,7 @@ def changed(name: str, **changes: object) -> str:
         (changed("whole", ranks="7"), "rank 7 is not one of 4"),
         (changed("whole", ranks="1,2"), "table_wise of 1 column pieces and 1 row blocks has 1 shards, and 2 ranks are"),
         (changed("rows", ranks="0-1"), "row_wise of 1 column pieces and 4 row blocks has 4 shards, and 2 ranks are"),
-        (changed("grid", ranks="0,1,1,2,2,3"), "grid_shard has whole hosts of 2 ranks, and of host 0 only some are"),
+        (changed("grid", ranks="0,1,1,2,2,3"), "grid_shard has whole hosts, or pods, of 2 ranks, and of number 0"),
         (changed("pieces", columns="384 (100)"), "384 columns are no multiple of pieces of 100"),
         (changed("whole", kernel="quant"), 'the kernel "quant" is not among'),
         (changed("whole", sharding="XX"), 'no sharding type is abbreviated as "XX"'),

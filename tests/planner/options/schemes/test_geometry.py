@@ -32,7 +32,7 @@ class TestRowWise(SchemeContract):
 
 class TestTableRowWise(SchemeContract):
     expected = ExpectedScheme(
-        scheme=Scheme.TABLE_ROW_WISE, scope=Scope.HOST, row_blocks=lambda cluster: cluster.ranks_per_host
+        scheme=Scheme.TABLE_ROW_WISE, scope=Scope.HOST, row_blocks=lambda cluster: cluster.ranks_per_group
     )
 
 
@@ -41,7 +41,7 @@ class TestTableColumnWise(SchemeContract):
         scheme=Scheme.TABLE_COLUMN_WISE,
         scope=Scope.RANK,
         cuts_columns=True,
-        most_pieces=lambda cluster: cluster.ranks_per_host,
+        most_pieces=lambda cluster: cluster.ranks_per_group,
         same_host=True,
     )
 
@@ -51,8 +51,8 @@ class TestGridShard(SchemeContract):
         scheme=Scheme.GRID_SHARD,
         scope=Scope.HOST,
         cuts_columns=True,
-        most_pieces=lambda cluster: 2 * cluster.num_hosts,
-        row_blocks=lambda cluster: cluster.ranks_per_host,
+        most_pieces=lambda cluster: 2 * cluster.num_groups,
+        row_blocks=lambda cluster: cluster.ranks_per_group,
     )
 
 

@@ -30,7 +30,7 @@ WHOLE = replace(NEXT, scheme=Scheme.TABLE_WISE, change_seconds=4e-3)
 
 
 def why(*alternatives: Alternative, scheme: Scheme = Scheme.COLUMN_WISE, is_pinned: bool = False) -> str:
-    return reason(scheme, FUSED, (64, 64), alternatives, objective_seconds=10e-3, is_pinned=is_pinned)
+    return reason(scheme, FUSED, (64, 64), alternatives, objective_seconds=10e-3, is_pinned=is_pinned, group="host")
 
 
 def test_the_next_best_with_its_price_and_the_phase_that_lengthens() -> None:
@@ -113,5 +113,13 @@ def test_no_alternative() -> None:
 
 
 def test_every_scheme_has_words() -> None:
-    assert len({cut_in_words(scheme, (44, 40, 44)) for scheme in Scheme}) == len(Scheme)
-    assert cut_in_words(Scheme.COLUMN_WISE, (44, 40, 44)) == "cut by columns (2x44 + 40)"
+    assert len({cut_in_words(scheme, (44, 40, 44), "host") for scheme in Scheme}) == len(Scheme)
+    assert cut_in_words(Scheme.COLUMN_WISE, (44, 40, 44), "host") == "cut by columns (2x44 + 40)"
+
+
+def test_pods_stand_for_hosts() -> None:
+    words = {scheme: cut_in_words(scheme, (64, 64), "pod") for scheme in Scheme}
+    assert not any("host" in one for one in words.values())
+    assert words[Scheme.TABLE_ROW_WISE] == "cut by rows over one pod"
+    assert words[Scheme.TABLE_COLUMN_WISE] == "cut by columns (2x64) on one pod"
+    assert words[Scheme.GRID_SHARD] == "cut by columns (2x64), each by rows over a pod"

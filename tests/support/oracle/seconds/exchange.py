@@ -12,7 +12,7 @@ def exchange_seconds(job: Job, shard: Shard) -> Seconds:
     found: Counter[str] = Counter()
 
     def add(phase: str, operation: str, group: str, num_bytes: float, message: float) -> None:
-        ranks = {"all": machine.world, "host": machine.per_host, "across": machine.hosts}[group]
+        ranks = {"all": machine.world, "inside": machine.per_group, "across": machine.groups}[group]
         if ranks > 1 and num_bytes > 0:
             found[phase] += num_bytes * machine.pace(operation, group, message)
 
@@ -33,8 +33,8 @@ def exchange_seconds(job: Job, shard: Shard) -> Seconds:
         elif shard.scheme == "row_wise":
             add(phase, ring, "all", machine.world * bags * d * f, machine.world * message)
         elif shard.scheme in ("table_row_wise", "grid_shard"):
-            add(phase, ring, "host", machine.world * bags * d * f, machine.per_host * message)
-            add(phase, "all_to_all", "across", machine.hosts * bags * d * f, message)
+            add(phase, ring, "inside", machine.world * bags * d * f, machine.per_group * message)
+            add(phase, "all_to_all", "across", machine.groups * bags * d * f, message)
         else:
             add(phase, "all_to_all", "all", machine.world * bags * d * f, message)
     return found

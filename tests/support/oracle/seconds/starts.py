@@ -53,10 +53,10 @@ def _collectives(job: Job, scheme: str, is_pooled: bool, is_weighted: bool) -> I
         yield "forward_comm", "reduce_scatter", "all"
         yield "backward_comm", "all_gather", "all"
     else:
-        if machine.per_host > 1:
-            yield "forward_comm", "reduce_scatter", "host"
-            yield "backward_comm", "all_gather", "host"
-        if machine.hosts > 1:
+        if machine.per_group > 1:
+            yield "forward_comm", "reduce_scatter", "inside"
+            yield "backward_comm", "all_gather", "inside"
+        if machine.groups > 1:
             yield "forward_comm", "all_to_all", "across"
             yield "backward_comm", "all_to_all", "across"
 

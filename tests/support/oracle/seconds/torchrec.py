@@ -13,6 +13,7 @@ def torchrec_seconds(job: Job, shard: Shard) -> Seconds:
     """Return the seconds of a shard by TorchRec's formulas."""
     machine, table, d, numbers = job.machine, shard.table, shard.columns, job.machine.numbers
     w, g, h = machine.world, machine.per_host, machine.hosts
+    near = "intra_host_bytes_per_second" if machine.per_group == g else "inter_host_bytes_per_second"
     by_host = shard.scheme in ("table_row_wise", "grid_shard")
     served = 1 if shard.is_replica else w
     ids, rows = shard.batch_ids * served / shard.k, job.batch * table.expected_outputs * served
@@ -41,10 +42,10 @@ def torchrec_seconds(job: Job, shard: Shard) -> Seconds:
         found["input_comm"] += math.ceil(8 * w * shard.batch_ids) / world_link
         for phase, field in (("forward_comm", "forward_comm_dtype"), ("backward_comm", "backward_comm_dtype")):
             if by_host:
-                found[phase] += output[phase] / numbers["intra_host_bytes_per_second"]
-                if h > 1:
+                found[phase] += output[phase] / numbers[near]
+                if machine.groups > 1:
                     element = job.wire_bytes(field) or shard.e
-                    found[phase] += h * job.batch * table.expected_outputs * d * element / world_link
+                    found[phase] += machine.groups * job.batch * table.expected_outputs * d * element / world_link
             else:
                 found[phase] += output[phase] / world_link
         if shard.scheme in ROW_CUTS:

@@ -16,9 +16,10 @@ const LABEL_ROOM = 44; // half a label, which stands in the middle below the end
  * @param {(amount: number) => string} stack.format
  * @param {number} [stack.full] the end of the scale, where there is one
  * @param {(end: number, parts: number) => number} [stack.interval] between the lines of the scale
+ * @param {number} [stack.podSize] ranks of a pod, if hosts are in pods
  * @param {() => Node} stack.table
  */
-export function rankStack({ title, caption, ranks, parts, format, full = null, interval = null, table }) {
+export function rankStack({ title, caption, ranks, parts, format, full = null, interval = null, podSize, table }) {
   const order = { of: ranks };
   const isLying = ranks.length <= MOST_LYING;
   const drawn = chart({
@@ -91,7 +92,7 @@ export function rankStack({ title, caption, ranks, parts, format, full = null, i
         formatter: (shown) => {
           const rank = order.of[shown[0].dataIndex];
           return tip(
-            `rank ${rank.rank}, host ${rank.host}`,
+            `rank ${rank.rank}, host ${rank.host}${podSize ? `, pod ${Math.floor(rank.rank / podSize)}` : ""}`,
             parts.map((part) => [part.name, format(part.of(rank))]),
           );
         },

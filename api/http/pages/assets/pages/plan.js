@@ -46,11 +46,12 @@ export async function planPage(planDigest) {
 function head(plan) {
   const address = `/v1/plans/${segment(plan.plan_digest)}`;
   const hosts = plan.world_size / plan.ranks_per_host;
+  const pods = plan.pod_size ? `, ${format.counted(plan.world_size / plan.pod_size, "pod")} of ${plan.pod_size}` : "";
   const copied = h("span", { role: "status", class: "note" });
   return pageHead(plan.name || "A plan", {
     trail: [["/ui/plans", "Plans"]],
     kicker: [
-      `${format.counted(plan.world_size, "rank")} (${format.counted(hosts, "host")} × ${plan.ranks_per_host}), `,
+      `${format.counted(plan.world_size, "rank")} (${format.counted(hosts, "host")} × ${plan.ranks_per_host}${pods}), `,
       link(`/ui/hardware-profiles/${segment(plan.provenance.hardware_profile)}`, plan.provenance.hardware_profile),
       `, priced by ${plan.provenance.cost_model}. `,
       digest(plan.plan_digest),

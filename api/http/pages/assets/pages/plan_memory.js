@@ -73,7 +73,8 @@ function tierChart(plan, tier, name) {
     format: format.bytes,
     full: Math.max(...plan.ranks.map(capacity)) || null,
     interval: format.byteInterval,
-    table: () => ranksTable(title, plan.ranks, columns, format.bytes),
+    podSize: plan.pod_size,
+    table: () => ranksTable(title, plan, columns, format.bytes),
   }).element;
 }
 

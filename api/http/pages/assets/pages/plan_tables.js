@@ -13,9 +13,14 @@ const FIRST_SHOWN = 12;
 const LEAST_DRAWN = 1 / 20_000; // of all bytes: a shard of less is no pixel
 const SMALL_COLOUR = 7;
 
-/** How a scheme cuts a table, in words. */
-function schemeWords(scheme) {
-  return SCHEMES.get(scheme) ?? format.words(scheme);
+/** How a scheme cuts a table, in words; over what a group is: `host` or `pod`. */
+function schemeWords(scheme, group) {
+  return (SCHEMES.get(scheme) ?? format.words(scheme)).replace("{group}", group);
+}
+
+/** What ranks that stay near are: the ranks of a pod, or else of a host. */
+function groupOf(plan) {
+  return plan.pod_size ? "pod" : "host";
 }
 
 /** The number of the colour of a scheme. */
@@ -38,11 +43,11 @@ export function tablesSection(plan) {
     title: "Tables by their bytes",
     caption:
       "An area is the bytes of a table with its optimizer state, a colour how it is cut. Choose one to find it below.",
-    groups: () => grouping(tables),
+    groups: () => grouping(tables, plan),
     format: format.bytes,
     legend: used.map((scheme) => [format.words(scheme), schemeColour(scheme)]),
     chosen: list.find,
-    table: () => schemeTable(tables),
+    table: () => schemeTable(tables, plan),
   });
   const groups = select(
     [
@@ -71,10 +76,10 @@ export function tablesSection(plan) {
   );
 }
 
-function bySchemes(tables) {
-  return [...SCHEMES]
-    .map(([scheme, words]) => ({
-      name: `${format.words(scheme)}: ${words}`,
+function bySchemes(tables, plan) {
+  return [...SCHEMES.keys()]
+    .map((scheme) => ({
+      name: `${format.words(scheme)}: ${schemeWords(scheme, groupOf(plan))}`,
       colour: schemeColour(scheme),
       children: tables
         .filter((entry) => entry.sharding_type === scheme)
@@ -140,7 +145,7 @@ function hotShare(entry) {
   return { tier, share: cells(inTier) / cells(entry.shards) };
 }
 
-function schemeTable(tables) {
+function schemeTable(tables, plan) {
   const rows = [...SCHEMES.keys()]
     .map((scheme) => [scheme, tables.filter((entry) => entry.sharding_type === scheme)])
     .filter(([, entries]) => entries.length > 0);
@@ -148,7 +153,7 @@ function schemeTable(tables) {
     "How the tables are cut",
     [
       { title: "Scheme", head: true, cell: ([scheme]) => format.words(scheme) },
-      { title: "In words", cell: ([scheme]) => schemeWords(scheme) },
+      { title: "In words", cell: ([scheme]) => schemeWords(scheme, groupOf(plan)) },
       { title: "Tables", number: true, cell: ([, entries]) => format.count(entries.length) },
       {
         title: "Shards",

@@ -93,7 +93,8 @@ function ranksChart(plan, phases) {
     ranks: plan.ranks,
     parts,
     format: format.seconds,
-    table: () => ranksTable("Seconds of every rank by phase", plan.ranks, parts, format.seconds),
+    podSize: plan.pod_size,
+    table: () => ranksTable("Seconds of every rank by phase", plan, parts, format.seconds),
   });
   const orders = { rank: (a, b) => a.rank - b.rank, time: (a, b) => total(b) - total(a) };
   const order = select(
@@ -111,14 +112,16 @@ function ranksChart(plan, phases) {
 }
 
 /** Amounts of every rank as a table. */
-export function ranksTable(caption, ranks, parts, written) {
+export function ranksTable(caption, plan, parts, written) {
+  const pod = { title: "Pod", number: true, cell: (rank) => Math.floor(rank.rank / plan.pod_size) };
   return table(
     caption,
     [
       { title: "Rank", head: true, cell: (rank) => rank.rank },
       { title: "Host", number: true, cell: (rank) => rank.host },
+      ...(plan.pod_size ? [pod] : []),
       ...parts.map((part) => ({ title: part.name, number: true, cell: (rank) => written(part.of(rank)) })),
     ],
-    ranks,
+    plan.ranks,
   );
 }

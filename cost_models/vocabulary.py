@@ -164,6 +164,7 @@ class KernelFacts:
     tier: Tier | None = None  # where all rows usually lie; None: in the device's own memory
     is_cached: bool = False  # a share of the rows lies in the device's memory as well
     reads_host_memory: bool = False  # by the byte, so that rows may lie in storage-class memory too
+    is_hashed: bool = False  # rows are found by key, in a hash table whose keys lie in the device's memory
 
 
 class Kernel(Code):
@@ -183,6 +184,11 @@ class Kernel(Code):
     FUSED_UVM = 2, KernelFacts(tier=Tier.DDR, reads_host_memory=True)
     FUSED_UVM_CACHING = 3, KernelFacts(tier=Tier.DDR, is_cached=True, reads_host_memory=True)
     KEY_VALUE = 4, KernelFacts(tier=Tier.SSD, is_cached=True)
+    HASH = 5, KernelFacts(is_hashed=True)
+    HASH_HOST = 6, KernelFacts(tier=Tier.DDR, reads_host_memory=True, is_hashed=True)
+    #: a share of the rows lies in the device's memory, the others in host memory
+    HASH_HYBRID = 7, KernelFacts(tier=Tier.DDR, is_cached=True, reads_host_memory=True, is_hashed=True)
+    HASH_CACHING = 8, KernelFacts(tier=Tier.DDR, is_cached=True, reads_host_memory=True, is_hashed=True)
 
     def tier(self, device_tier: Tier) -> Tier:
         """Return where all rows usually lie, on a device with this memory."""
@@ -200,6 +206,7 @@ CACHED_KERNELS = tuple(kernel for kernel in Kernel if kernel.facts.is_cached)
 IN_DEVICE_MEMORY = np.array([kernel.facts.tier is None for kernel in Kernel])
 IN_HOST_MEMORY = np.array([kernel.facts.tier is Tier.DDR for kernel in Kernel])
 IS_CACHED = np.array([kernel.facts.is_cached for kernel in Kernel])
+IS_HASHED = np.array([kernel.facts.is_hashed for kernel in Kernel])
 
 
 class Phase(Code):

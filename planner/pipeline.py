@@ -150,7 +150,7 @@ def _spilled(problem: Problem) -> Assumption:
     """Say that host memory was offered, and why."""
     prefetches = problem.pipeline == PREFETCH_PIPELINE
     ahead = "" if prefetches else "; model.pipeline train_prefetch_sparse_dist would fill caches under dense compute"
-    labels = " and ".join(kernel.label for kernel in spilled_kernels())
+    labels = " and ".join(kernel.label for kernel in spilled_kernels(problem))
     return Assumption(
         subject="constraints.compute_kernels",
         value=f"the tables do not fit into the accelerators' memory: {labels} were considered too{ahead}",

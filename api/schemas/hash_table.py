@@ -6,8 +6,19 @@ from pydantic import Field
 
 from api.schemas.base import StrictModel
 
-HashTableModeName = Literal["zch", "mpzch"]
-EvictionName = Literal["none", "lfu", "lru", "distance_lfu", "single_ttl", "per_feature_ttl"]
+HashTableModeName = Literal["zch", "mpzch", "dynamicemb"]
+EvictionName = Literal[
+    "none",
+    "lfu",
+    "lru",
+    "distance_lfu",
+    "single_ttl",
+    "per_feature_ttl",
+    "timestamp",
+    "step",
+    "timestamp_lfu",
+    "customized",
+]
 
 
 class HashTableSpec(StrictModel):
@@ -15,7 +26,7 @@ class HashTableSpec(StrictModel):
 
     mode: HashTableModeName = Field(
         description="What finds the slot of an id: zch searches sorted ids (TorchRec's MCHManagedCollisionModule), "
-        "mpzch probes slots (HashZchManagedCollisionModule).",
+        "mpzch probes slots (HashZchManagedCollisionModule), and of dynamicemb kernels find rows by key.",
         examples=["mpzch"],
     )
     capacity: Annotated[int, Field(ge=1, le=2**40)] | None = Field(
@@ -32,9 +43,15 @@ class HashTableSpec(StrictModel):
     )
     bucket_size: Annotated[int, Field(ge=1, le=2**40)] | None = Field(
         default=None,
-        description="Slots of a bucket, which lies whole on one rank, of mpzch. null means one bucket per rank. "
-        "Unit: slots.",
+        description="Slots of a bucket, which lies whole on one rank, of mpzch and dynamicemb. null means one bucket "
+        "per rank, of dynamicemb 128. Unit: slots.",
         examples=[50_000],
+    )
+    initial_capacity_per_rank: Annotated[int, Field(ge=1, le=2**40)] | None = Field(
+        default=None,
+        description="Slots that a rank begins with, of dynamicemb, which doubles them up to its share of the capacity. "
+        "null means all of them. Unit: slots.",
+        examples=[None],
     )
     max_probe: Annotated[int, Field(ge=1, le=2**20)] | None = Field(
         default=None,

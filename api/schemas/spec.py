@@ -227,9 +227,9 @@ class SpecDocument(StrictModel):
     constraints: JointConstraintsSpec = Field(
         default_factory=JointConstraintsSpec, description="Joint constraints and the memory reservation."
     )
-    runtime: Literal["torchrec", "generic", "torcheasyrec", "hugectr", "distributed_embeddings", "sparsecore"] = Field(
-        default="torchrec", description="What executes the plan; it decides which geometry is legal."
-    )
+    runtime: Literal[
+        "torchrec", "generic", "torcheasyrec", "dynamicemb", "hugectr", "distributed_embeddings", "sparsecore"
+    ] = Field(default="torchrec", description="What executes the plan; it decides which geometry is legal.")
     objective: Literal["step_time", "max_rank_time", "request_latency"] = Field(
         default="step_time",
         description="step_time: sum over phases of the slowest rank; max_rank_time: slowest rank's sum; "

@@ -16,7 +16,17 @@ PoolingName = Literal["sum", "mean", "none"]
 SchemeName = Literal[
     "data_parallel", "table_wise", "column_wise", "row_wise", "table_row_wise", "table_column_wise", "grid_shard"
 ]
-KernelName = Literal["dense", "fused", "fused_uvm", "fused_uvm_caching", "key_value"]
+KernelName = Literal[
+    "dense",
+    "fused",
+    "fused_uvm",
+    "fused_uvm_caching",
+    "key_value",
+    "hash",
+    "hash_host",
+    "hash_hybrid",
+    "hash_caching",
+]
 OptimizerName = Literal[
     "none",
     "sgd",
@@ -152,10 +162,11 @@ class TableConstraintsSpec(StrictModel):
     sharding_types: Annotated[list[SchemeName], Field(min_length=1, max_length=7)] | None = Field(
         default=None, description="Schemes that may be used.", examples=[["table_wise", "row_wise"]]
     )
-    compute_kernels: Annotated[list[KernelName], Field(min_length=1, max_length=5)] | None = Field(
+    compute_kernels: Annotated[list[KernelName], Field(min_length=1, max_length=9)] | None = Field(
         default=None,
-        description="Kernels that may be used; null means dense and fused, and where the tables do not fit into the "
-        "accelerators' memory also fused_uvm and fused_uvm_caching.",
+        description="Kernels that may be used; null means dense and fused (of dynamicemb's hash tables hash), and "
+        "where the tables do not fit into the accelerators' memory also fused_uvm and fused_uvm_caching "
+        "(hash_caching).",
         examples=[["fused", "fused_uvm_caching"]],
     )
     ranks: Ranks | None = Field(default=None, description="Ranks that may hold a part of the table.", examples=[[0, 1]])
@@ -169,7 +180,7 @@ class TableConstraintsSpec(StrictModel):
     cache_load_factors: Annotated[list[CachedShare], Field(min_length=1, max_length=100)] | None = Field(
         default=None,
         description="Shares of the rows that a kernel with a cache may keep in the accelerator's memory; the planner "
-        "chooses one. null means 0.02, 0.05, 0.1, 0.2, 0.4 and 0.7.",
+        "chooses one. null means 0.02, 0.05, 0.1, 0.2, 0.4 and 0.7; of dynamicemb's hash tables, which name one, 0.1.",
         examples=[[0.1, 0.2, 0.5]],
     )
     hot_row_fractions: (

@@ -10,6 +10,7 @@ from api.schemas.spec import SpecDocument
 from api.schemas.table import TableSpec
 from api.specs.input.json import quoted
 from api.specs.to_domain.checkpoint import checkpoint_assumptions
+from cost_models.analytic.hash_tables import SOURCE as HASH_TABLE_SOURCE
 from cost_models.text.number_text import counted, digits_text
 from cost_models.vocabulary import Scheme
 from planner.domain.plan.plan import Assumption
@@ -63,6 +64,7 @@ def assumptions_of(spec: SpecDocument, problem: Problem) -> tuple[Assumption, ..
         *_table_defaults(spec.model.tables),
         *_narrowest_columns(problem),
         *_hardware(spec, problem),
+        *_hash_tables(problem),
         *_notes(problem),
     )
 
@@ -202,6 +204,18 @@ def _hardware(spec: SpecDocument, problem: Problem) -> Iterator[Assumption]:
                 evidence="given",
                 source="hardware.overrides of the spec",
             )
+
+
+def _hash_tables(problem: Problem) -> Iterator[Assumption]:
+    """Where the seconds of hash tables come from that are found by key."""
+    count = sum(table.hash_table is not None and table.hash_table.mode == "dynamicemb" for table in problem.tables)
+    if count:
+        yield Assumption(
+            subject="model.tables.hash_table",
+            value=f"keys and rows in host memory of {counted(count, 'hash table')} by laws of 19 launches on one H100",
+            evidence="estimated",
+            source=HASH_TABLE_SOURCE,
+        )
 
 
 def _notes(problem: Problem) -> Iterator[Assumption]:

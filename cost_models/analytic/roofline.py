@@ -19,6 +19,7 @@ Computation (:func:`add_lookups`), by the laws of the memory that the tables liv
   ``u`` is taken as the most there can be, min(n, rows): repeats only make the update cheaper than
   predicted;
 - rows that lie in host memory or block storage, and the caches before them: :mod:`cost_models.analytic.tiers`;
+- hash tables, whose rows are found by key: :mod:`cost_models.analytic.hash_tables`;
 - the ``dense`` kernel writes a full gradient in the type of the weights, of ``h`` bytes per row,
   and the optimizer passes over the whole table: ``u h + R (2 h + 2 r + 2 state)`` bytes;
 - what happens to ids around their exchange, a part of ``input_comm``: :mod:`cost_models.analytic.id_kernels`;
@@ -40,6 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.analytic.gpu_memory import kernel_memory
+from cost_models.analytic.hash_tables import add_hash_tables, host_rows, is_hashed
 from cost_models.analytic.id_kernels import add_id_kernels
 from cost_models.analytic.limits import limits_of
 from cost_models.analytic.sizes import (
@@ -111,6 +113,7 @@ def add_lookups(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
     tally.add(Phase.FORWARD_COMPUTE, compute.forward_seconds(), memory.forward_evidence)
     tally.add(Phase.BACKWARD_COMPUTE, compute.backward_seconds(), memory.backward_evidence)
     add_tiers(tally, work, hardware, Sought(seconds=compute.cache_seconds(), evidence=memory.cache_evidence))
+    add_hash_tables(tally, work, hardware)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +159,9 @@ class _Compute:
     def _updated(self) -> Updated:
         """What a fused update reads and writes of a distinct row in the device's memory."""
         work, memory = self.work, self.memory
-        on_device = self._device_share(work.hot_distinct_share)
+        distinct = np.maximum(distinct_rows(work), np.finfo(np.float64).tiny)
+        hash_share = 1.0 - np.minimum(host_rows(work) / distinct, 1.0)
+        on_device = np.where(is_hashed(work), hash_share, self._device_share(work.hot_distinct_share))
         with_state = np.where(work.kernel == Kernel.FUSED_UVM_CACHING, 0.0, on_device)
         element_state = with_state * memory.whole_bytes(work.shard_columns * work.optimizer_element_bytes)
         row = on_device * memory.whole_bytes(stored_row_bytes(work))

@@ -41,7 +41,7 @@ from cost_models.analytic.tally import Tally
 from cost_models.arrays import Bools, Floats
 from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import HOST_TIERS, IS_CACHED, Evidence, Kernel, Phase, Tier
+from cost_models.vocabulary import HOST_TIERS, IS_CACHED, IS_HASHED, Evidence, Kernel, Phase, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +170,8 @@ def unheld_rows(work: ShardWork) -> Floats:
 
 
 def is_cached(work: ShardWork) -> Bools:
-    """Which shards keep a part of their rows in the device's memory."""
-    cached: Bools = IS_CACHED[work.kernel]
+    """Which shards have a cache of FBGEMM's in the device's memory; hash tables find what they hold by key."""
+    cached: Bools = IS_CACHED[work.kernel] & ~IS_HASHED[work.kernel]
     return cached
 
 

@@ -68,6 +68,7 @@ from cost_models.hardware.hardware import Hardware, Quantity
 from cost_models.protocol import ShardSeconds, ShardWork
 from cost_models.vocabulary import (
     DEVICE_KERNELS,
+    IS_HASHED,
     NUM_PHASES,
     ROUTES,
     Evidence,
@@ -150,11 +151,14 @@ def _kernel_rate(work: ShardWork, memory: TableMemory, hardware: Hardware) -> _K
     MissingHardwareNumber
         The rate of the link to host memory, or of block storage, is needed and not known.
     UnsupportedWork
-        TorchRec has no rate for storage-class memory, nor for kernels beyond the device's memory where there is no
-        accelerator.
+        TorchRec has no rate for storage-class memory, for hash tables, nor for kernels beyond the device's memory where
+        there is no accelerator.
     """
     if work.in_scm.any():
         raise UnsupportedWork(TorchRecModel.name, "rows in storage-class memory")
+    hashed = work.kernel[IS_HASHED[work.kernel]]
+    if len(hashed):
+        raise UnsupportedWork(TorchRecModel.name, f"kernel {Kernel(int(hashed[0])).label}")
     beyond = np.setdiff1d(work.kernel, tuple(DEVICE_KERNELS))
     if not memory.is_accelerator and len(beyond):
         raise UnsupportedWork(TorchRecModel.name, f"kernel {Kernel(int(beyond[0])).label} without an accelerator")

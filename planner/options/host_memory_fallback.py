@@ -1,5 +1,6 @@
 """Which kernels a problem allows to tables that name none: host memory if the accelerators' own is too small."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme, Tier
@@ -7,6 +8,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.options.row_tiers import row_tiers
+from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.registry import RUNTIMES
 from planner.options.storages import CACHE_LOAD_FACTORS
 
@@ -50,13 +52,7 @@ def unused_tiers(problem: Problem) -> tuple[Tier, ...]:
     if problem.kernels != DEVICE_KERNELS or cluster.device_tier is not Tier.HBM:
         return ()
     runtime = RUNTIMES[problem.runtime]
-    tiers = {
-        tier
-        for kernel in Kernel
-        if kernel.facts.reads_host_memory
-        and any(runtime.kernels(table, Scheme.TABLE_WISE, frozenset({kernel})) for table in problem.tables)
-        for tier in row_tiers(kernel, cluster, runtime)
-    }
+    tiers = {tier for kernel in spilled_kernels(problem) for tier in row_tiers(kernel, cluster, runtime)}
     return tuple(sorted(tier for tier in tiers if cluster.has_tier(tier)))
 
 
@@ -75,6 +71,9 @@ def _with_share(table: Table, placed: TablePlacement | None) -> Table:
     if placed is not None and placed.hot_rows and table.constraints.hot_row_fractions is None:
         hot = placed.hot_rows / table.num_embeddings
         table = replace(table, constraints=replace(table.constraints, hot_row_fractions=(hot,)))
+    if placed is not None and placed.compute_kernel.facts.is_hashed and share is not None:
+        # One share is an option of a hash table: that of the plan.
+        return replace(table, constraints=replace(table.constraints, cache_load_factors=(share,)))
     is_listed = table.constraints.cache_load_factors is not None or share in CACHE_LOAD_FACTORS
     if is_listed or share is None or not 0 < share <= 1:
         return table
@@ -82,6 +81,13 @@ def _with_share(table: Table, placed: TablePlacement | None) -> Table:
     return replace(table, constraints=replace(table.constraints, cache_load_factors=shares))
 
 
-def spilled_kernels() -> tuple[Kernel, ...]:
-    """Return the kernels that are allowed only if the accelerators' memory is too small."""
-    return tuple(sorted(HOST_KERNELS - DEVICE_KERNELS))
+def spilled_kernels(problem: Problem) -> tuple[Kernel, ...]:
+    """Return the kernels of a problem's runtime that are allowed only if the accelerators' memory is too small."""
+    return host_kernels(RUNTIMES[problem.runtime], problem.tables)
+
+
+def host_kernels(runtime: Runtime, tables: Iterable[Table]) -> tuple[Kernel, ...]:
+    """Return the kernels that a runtime has for some of the tables, and whose rows lie in the memory of the host."""
+    offered = HOST_KERNELS - DEVICE_KERNELS
+    found = {kernel for table in tables for kernel in runtime.kernels(table, Scheme.ROW_WISE, offered)}
+    return tuple(sorted(found))

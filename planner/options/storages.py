@@ -56,7 +56,8 @@ class Storages:
             hot += self._hot_row_shares(index)
         has = self._runtime.types_of_weights(is_trained=self._problem.serving is None)
         types = tuple(name for name in names if name in has and table.can_be_trained_as(DATA_TYPES[name]))
-        return self._listed(kernels, types, constraints.cache_load_factors or CACHE_LOAD_FACTORS, hot)
+        cached = self._runtime.load_factors(table) or constraints.cache_load_factors or CACHE_LOAD_FACTORS
+        return self._listed(kernels, types, cached, hot)
 
     def issue(self, index: int, scheme: Scheme) -> str:
         """Return why no kernel stores the rows of a table: which run it, which tiers are absent, or its optimizer."""

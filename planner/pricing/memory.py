@@ -34,15 +34,17 @@ from cost_models.analytic.sizes import (
 )
 from cost_models.arrays import Codes, Floats, Ints
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import IS_CACHED, IS_REPLICATED, Kernel, Tier
+from cost_models.vocabulary import IS_CACHED, IS_HASHED, IS_REPLICATED, Kernel, Tier
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.registry import RUNTIMES
+from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, keyed_bytes
 from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots, slot_bytes
 from planner.pricing.operators import CACHE_LINES, CacheBytes, shard_cache_bytes
 
 #: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
 #: ``optimizer_state`` is what an optimizer stores per weight, ``row_optimizer_state`` what it stores per row, and
-#: ``row_keys`` are the ids that a runtime stores with the rows. Of hash tables there are ``SLOT_LINES``.
+#: ``row_keys`` are the ids that a runtime stores with the rows. Of hash tables there are ``SLOT_LINES``, or, where
+#: kernels find rows by key, ``KEYED_LINES``.
 LINES = (
     "weights",
     "optimizer_state",
@@ -53,6 +55,7 @@ LINES = (
     "remap",
     *SLOT_LINES,
     *CACHE_LINES,
+    *KEYED_LINES,
     "input_buffers",
     "output_buffers",
 )
@@ -122,9 +125,16 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
         np.where(hot_rows > 0, stored_rows * REMAP_BYTES, 0.0),
         *(slots[line] for line in SLOT_LINES),
         *(caches[line] for line in CACHE_LINES),
+        *(np.zeros(work.num_shards) for _ in KEYED_LINES),
         _input_buffers(work, ledger) * inputs,
         output_buffer_bytes(problem, work, ledger),
     )
+    if (hashed := IS_HASHED[work.kernel]).any():
+        keyed = keyed_bytes(problem, work, table)
+        lines = tuple(
+            np.where(hashed, keyed[line], held) if line in keyed else held
+            for line, held in zip(LINES, lines, strict=True)
+        )
     device = problem.cluster.device_tier
     of_kernel = np.array([kernel.tier(device) for kernel in Kernel], dtype=np.int8)
     tier = np.full((work.num_shards, len(LINES)), device, dtype=np.int8)

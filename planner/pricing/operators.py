@@ -32,9 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.analytic.sizes import row_bytes
-from cost_models.arrays import Codes, Floats, Ints
+from cost_models.arrays import Bools, Codes, Floats, Ints
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import IS_CACHED, Kernel
+from cost_models.vocabulary import IS_CACHED, IS_HASHED, Kernel
 from planner.access.table_columns import widest_of_groups
 from planner.domain.problem.optimizer import OPTIMIZERS
 from planner.domain.problem.problem import Problem
@@ -65,7 +65,7 @@ def shard_cache_bytes(problem: Problem, work: ShardWork, *, table: Ints, stored_
     whole sets.
     """
     share = np.nan_to_num(work.cache_load_factor, nan=0.0)
-    is_cached = IS_CACHED[work.kernel]
+    is_cached = _is_cached(work.kernel)
     sets = np.where(
         work.kernel == Kernel.KEY_VALUE,
         _key_value_sets(share, work.shard_rows, stored_rows),
@@ -75,6 +75,12 @@ def shard_cache_bytes(problem: Problem, work: ShardWork, *, table: Ints, stored_
     return _cache_bytes(
         problem, work, slots, row_bytes(work, _slot_columns(problem, work, table)), stored_rows * is_cached
     )
+
+
+def _is_cached(kernel: Codes) -> Bools:
+    """Which kernels have a cache of FBGEMM's; those of hash tables: :mod:`planner.pricing.hash_tables.dynamicemb`."""
+    cached: Bools = IS_CACHED[kernel] & ~IS_HASHED[kernel]
+    return cached
 
 
 def _slot_columns(problem: Problem, work: ShardWork, table: Ints) -> Ints:
@@ -140,7 +146,7 @@ def placed_cache_bytes(
     ``work``, ``table``, ``stored_rows`` and ``reserved_bytes`` (NaN if not stated) have an entry per kind of shard,
     ``kind`` and ``rank`` one per shard. Tables that do not share operators have a cache for each width of their pieces.
     """
-    shard = np.flatnonzero(IS_CACHED[work.kernel[kind]])
+    shard = np.flatnonzero(_is_cached(work.kernel[kind]))
     kind, rank = kind[shard], rank[shard]
     operator = _operators(problem, work, table, reserved_bytes, kind, rank)
     count = int(operator.max(initial=-1)) + 1

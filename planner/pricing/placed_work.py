@@ -8,7 +8,7 @@ import numpy as np
 from cost_models.analytic.sizes import id_bytes
 from cost_models.arrays import Bools, Floats, Ints
 from cost_models.protocol import AssignmentModel, CostModel, ShardWork
-from cost_models.vocabulary import HOST_TIERS, IS_REPLICATED, NUM_TIERS, Tier
+from cost_models.vocabulary import HOST_TIERS, IS_HASHED, IS_REPLICATED, NUM_TIERS, Tier
 from planner.access.table_columns import data_type_code, table_columns
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.shards import Shards
@@ -91,7 +91,8 @@ class PlacedWork:
             kind=self.kind,
             rank=self.rank,
         )
-        of_kind.bytes[:, [LINES.index(line) for line in CACHE_LINES]] = 0.0
+        of_operators = np.ix_(~IS_HASHED[self.work.kernel], np.array([LINES.index(line) for line in CACHE_LINES]))
+        of_kind.bytes[of_operators] = 0.0
         lines = self.by_rank(problem, of_kind.by_tier_and_line()).reshape(-1, NUM_TIERS, len(LINES))
         hot = of_kind.bytes[:, LINES.index("hot_rows")]
         rest = of_kind.bytes.sum(axis=1) - hot
@@ -134,7 +135,7 @@ def _lookups(problem: Problem, work: ShardWork, table: Ints, kind: Ints, shards:
     lookups, blocks = work.lookups[kind], table_columns(problem).row_blocks
     if RUNTIMES[problem.runtime].has_modulo_rows:
         return lookups
-    is_cut = (work.row_shards > 1) & blocks.is_uneven[table]
+    is_cut = (work.row_shards > 1) & blocks.is_uneven[table] & ~IS_HASHED[work.kernel]
     for one, some in by_owner(table[kind], np.flatnonzero(is_cut[kind])):
         share = blocks.lookups_of(one, shards.row_offset[some], shards.row_end[some])
         lookups[some] = work.batch_ids[kind[some]] * work.num_ranks * share

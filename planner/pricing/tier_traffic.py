@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from cost_models.analytic.gpu_memory import host_reads
+from cost_models.analytic.hash_tables import host_rows, unheld_hash_rows, value_bytes
 from cost_models.analytic.sizes import distinct_rows, missed_rows
 from cost_models.analytic.table_memory import CACHE_LINE_BYTES, cache_lines, scm_block_bytes
 from cost_models.analytic.tiers import unheld_rows
@@ -34,7 +35,11 @@ class Traffic:
 
 def shard_traffic(work: ShardWork, hardware: Hardware) -> Traffic:
     """Return what each shard moves; tiers without a rate in ``hardware`` are taken as never busy."""
-    moved = (_storage(work, hardware), *(_host_memory(work, hardware, tier) for tier in HOST_TIERS))
+    moved = (
+        _storage(work, hardware),
+        *(_host_memory(work, hardware, tier) for tier in HOST_TIERS),
+        _hash_tables(work, hardware),
+    )
     columns = {field.name: sum(getattr(one, field.name) for one in moved) for field in fields(Traffic)}
     return Traffic(**columns)
 
@@ -75,6 +80,20 @@ def _host_memory(work: ShardWork, hardware: Hardware, tier: Tier) -> Traffic:
         written_bytes=_columns(tier, written),
         operations=_columns(tier, np.zeros(len(read))),
         busy_seconds=_columns(tier, busy),
+    )
+
+
+def _hash_tables(work: ShardWork, hardware: Hardware) -> Traffic:
+    """Values of hash tables in host memory: read and written by kernels, or fetched into a cache and returned."""
+    line = cache_lines(value_bytes(work))
+    cached = np.where(work.kernel == Kernel.HASH_CACHING, missed_rows(work) + unheld_hash_rows(work), 0.0)
+    read = (host_rows(work) + cached) * line
+    written = np.where(work.is_trained, read, 0.0)
+    return Traffic(
+        read_bytes=_columns(Tier.DDR, read),
+        written_bytes=_columns(Tier.DDR, written),
+        operations=_columns(Tier.DDR, np.zeros(len(read))),
+        busy_seconds=_columns(Tier.DDR, (read + written) / _rate(hardware, "ddr_bytes_per_second")),
     )
 
 

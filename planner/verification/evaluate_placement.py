@@ -18,6 +18,7 @@ from planner.domain.plan.step_memory import StepMemory
 from planner.domain.problem.problem import Problem
 from planner.pricing.analytic_prediction import analytic_prediction, rank_limits, start_limits
 from planner.pricing.checkpoint import checkpoint_load, price_work
+from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, has_keys
 from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots
 from planner.pricing.learned_prediction import prediction, rank_seconds
 from planner.pricing.memory import LINES, capacity_bytes, reserved_by_tier
@@ -219,7 +220,7 @@ def _rank_loads(
     cluster, device = problem.cluster, problem.cluster.device_tier
     capacity = capacity_bytes(problem)
     tiers = [t for t in Tier if t is device or capacity[:, t].any()]
-    left_out = () if has_slots(problem) else SLOT_LINES
+    left_out = {*(() if has_slots(problem) else SLOT_LINES), *(() if has_keys(problem) else KEYED_LINES)}
     return tuple(
         RankLoad(
             rank=rank,

@@ -16,7 +16,15 @@ def spec(examples: Path, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["dlrm_dcnv2_8.json", "dlrm_dcnv2_2x8.json", "dlrm_small.json", "serving_6card.json", "hash_tables.json"]
+    "name",
+    [
+        "dlrm_dcnv2_8.json",
+        "dlrm_dcnv2_2x8.json",
+        "dlrm_small.json",
+        "dynamicemb.json",
+        "serving_6card.json",
+        "hash_tables.json",
+    ],
 )
 def test_examples_are_valid(examples: Path, name: str) -> None:
     request = parse_spec((examples / name).read_bytes())

@@ -9,6 +9,7 @@ from api.specs.checks.modules import check_modules
 from api.specs.checks.names import check_groups, check_names
 from api.specs.checks.objectives import check_objectives
 from api.specs.checks.serving import check_serving
+from api.specs.checks.shared_operators import check_shared_operators
 from api.specs.checks.tables import check_tables
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
@@ -38,6 +39,7 @@ def check_domain(state: SpecState, issues: IssueCollector) -> None:
     All are true of a part of the tables, too: what is too large or lacks hardware numbers stays so with more tables.
     """
     check_hash_tables_of_cluster(state, issues)
+    check_shared_operators(state, issues)
     check_memory(state, issues)
     check_loadable_tables(state, issues)
     if state.problem is None or state.model is None or not issues.is_sound("/cost_model"):

@@ -13,7 +13,10 @@ from cost_models.registry import cost_model_names
 from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Tier
 from planner.domain.formats.units import format_bytes
 from planner.domain.problem.cluster import MAX_RANKS
+from planner.domain.problem.table import Table
+from planner.options.host_memory_fallback import host_kernels
 from planner.options.row_tiers import row_tiers
+from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.registry import RUNTIMES
 from planner.options.runtimes.sparsecore.geometry import is_power_of_two, padded
 from planner.options.runtimes.sparsecore.rules import SparseCore
@@ -203,7 +206,7 @@ def check_memory(state: SpecState, issues: IssueCollector) -> None:
             issues.report(
                 where,
                 message,
-                f"{_more_ranks(needed, available, cluster.world_size)}{_other_kernels(named)}use a narrower "
+                f"{_more_ranks(needed, available, cluster.world_size)}{_other_kernels(table, runtime)}use a narrower "
                 "data_type, or check num_embeddings",
                 code="table-too-large",
             )
@@ -217,7 +220,9 @@ def _more_ranks(needed: float, available: float, world_size: int) -> str:
     return f"plan for more ranks (these weights alone fill {num_ranks}; reservations and state come on top), "
 
 
-def _other_kernels(named: frozenset[Kernel] | None) -> str:
+def _other_kernels(table: Table, runtime: Runtime) -> str:
     """Return the advice to allow other memory than the accelerators', if the spec names kernels that use none."""
-    others = ", ".join(sorted(kernel.label for kernel in HOST_KERNELS - DEVICE_KERNELS))
-    return f"allow kernels of host memory ({others}), " if named is not None and named <= DEVICE_KERNELS else ""
+    named = table.constraints.compute_kernels
+    others = ", ".join(sorted(kernel.label for kernel in host_kernels(runtime, (table,))))
+    is_bound = named is not None and named <= DEVICE_KERNELS
+    return f"allow kernels of host memory ({others}), " if is_bound and others else ""

@@ -75,7 +75,8 @@ def _members(groups: tuple[frozenset[int], ...]) -> frozenset[int]:
 def _kind(table: Table) -> tuple[object, ...]:
     constraints, pinned = table.constraints, table.constraints.pinned
     how = None if pinned is None else (pinned.sharding_type, pinned.compute_kernel)
-    return (table.pooling, constraints.sharding_types, constraints.compute_kernels, how)
+    is_hash_table = table.hash_table is not None
+    return (table.pooling, is_hash_table, constraints.sharding_types, constraints.compute_kernels, how)
 
 
 def _breadth(table: Table) -> tuple[bool, int]:

@@ -14,7 +14,7 @@ from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.blocks import has_empty_block
 
 #: Fields of a ``hash_table`` that are of some modes alone.
-_OF_MODES = ("eviction_interval", "bucket_size", "max_probe", "metadata_bytes_per_slot")
+_OF_MODES = ("eviction_interval", "bucket_size", "initial_capacity_per_rank", "max_probe", "metadata_bytes_per_slot")
 _WORD_BYTES = 8
 #: Rows of a spec's access that are numbered, which those of a hash table are not.
 _BY_ROW = ("row_cdf", "distinct_row_cdf")
@@ -22,11 +22,11 @@ _BY_ROW = ("row_cdf", "distinct_row_cdf")
 
 def check_hash_tables(state: SpecState, issues: IssueCollector) -> None:
     """Report every rule of the document that a hash table breaks."""
-    has_any = False
+    fills_modules = False
     for where, table in state.written_tables():
         if table.hash_table is None:
             continue
-        has_any = True
+        fills_modules = fills_modules or HASH_TABLE_MODES[table.hash_table.mode].fills_modules
         _check_mode(state, table.hash_table, f"{where}/hash_table", issues)
         _check_capacity(table, table.hash_table, where, issues)
         _check_blocks(state, table, table.hash_table, where, issues)
@@ -34,7 +34,7 @@ def check_hash_tables(state: SpecState, issues: IssueCollector) -> None:
         if state.spec.serving is not None:
             message = "a table of a host that serves has rows by number"
             issues.report(f"{where}/hash_table", message, "leave hash_table out", reads=("/serving",))
-    if has_any:
+    if fills_modules:
         _check_modules(state, issues)
 
 
@@ -100,7 +100,8 @@ def _check_blocks(state: SpecState, table: TableSpec, spec: HashTableSpec, where
     if not ranks:
         return
     of_ranks = counted(ranks, "rank")
-    if "bucket_size" not in HASH_TABLE_MODES[spec.mode].fields:
+    mode = HASH_TABLE_MODES[spec.mode]
+    if "bucket_size" not in mode.fields or mode.rounds_up_buckets:
         if ranks > 1 and has_empty_block(slots, ranks):
             message = f"{counted(slots, 'slot')} in blocks of {-(-slots // ranks)} leave one of {of_ranks} without any"
             hint = f"use at least {slots + -slots % ranks}"

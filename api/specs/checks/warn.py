@@ -99,7 +99,7 @@ def _exceeded_memory(problem: Problem) -> Iterator[Issue]:
     host_bytes = float(sum(room[tier] for tier in host_tiers))
     of_host = " and ".join(f"{format_bytes(float(room[tier]))} of {tier.label}" for tier in host_tiers)
     if wider is not None and bound_bytes <= device_bytes and needed_bytes <= device_bytes + host_bytes:
-        kernels = " and ".join(kernel.label for kernel in spilled_kernels())
+        kernels = " and ".join(kernel.label for kernel in spilled_kernels(problem))
         message += f": {kernels} will be considered for tables that name no compute_kernels, in {of_host}"
         hint = _host_memory_hint(problem)
     else:

@@ -103,6 +103,7 @@ def _hash_table(table: TableSpec, spec: HashTableSpec) -> HashTable:
         expected_rows=table.num_embeddings,
         eviction_interval=spec.eviction_interval,
         bucket_size=spec.bucket_size,
+        initial_capacity_per_rank=spec.initial_capacity_per_rank,
         max_probe=spec.max_probe or (DEFAULT_MAX_PROBE if has_probes else None),
         metadata_bytes_per_slot=spec.metadata_bytes_per_slot,
     )

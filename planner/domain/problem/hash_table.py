@@ -24,10 +24,15 @@ class HashTableMode:
     #: fields of a spec's ``hash_table`` that belong to the mode, besides ``mode``, ``capacity`` and ``eviction``
     fields: frozenset[str]
     required_fields: frozenset[str] = frozenset()
+    #: whether every rank has whole buckets whatever the slots; else the slots must be whole buckets of every rank
+    rounds_up_buckets: bool = False
+    #: whether all tables of a module are hash tables, and a feature is looked up in one of them
+    fills_modules: bool = True
 
 
 #: Modes by the name used in specs. ``zch`` and ``mpzch`` are TorchRec's managed collisions: sorted ids
-#: (``MCHManagedCollisionModule``), and slots that are probed (``HashZchManagedCollisionModule``).
+#: (``MCHManagedCollisionModule``), and slots that are probed (``HashZchManagedCollisionModule``). Of ``dynamicemb``
+#: kernels find rows by key.
 HASH_TABLE_MODES: Mapping[str, HashTableMode] = MappingProxyType(
     {
         "zch": HashTableMode(
@@ -38,6 +43,12 @@ HASH_TABLE_MODES: Mapping[str, HashTableMode] = MappingProxyType(
         "mpzch": HashTableMode(
             evictions=(NO_EVICTION, "single_ttl", "per_feature_ttl", "lru"),
             fields=frozenset({"bucket_size", "max_probe", "metadata_bytes_per_slot"}),
+        ),
+        "dynamicemb": HashTableMode(
+            evictions=("timestamp", "step", "lfu", "timestamp_lfu", "customized", NO_EVICTION),
+            fields=frozenset({"bucket_size", "initial_capacity_per_rank"}),
+            rounds_up_buckets=True,
+            fills_modules=False,
         ),
     }
 )
@@ -52,6 +63,7 @@ class HashTable:
     expected_rows: int  # ids that hold a slot at a time
     eviction_interval: int | None = None  # steps from one eviction to the next
     bucket_size: int | None = None  # slots; no bucket lies on two ranks. None: one bucket per rank
+    initial_capacity_per_rank: int | None = None  # slots that a rank begins with; None: all of its slots
     max_probe: int | None = None  # slots that a lookup tries at most
     metadata_bytes_per_slot: int = 0  # what the model keeps for each id besides, such as how often it came
 
@@ -60,7 +72,7 @@ class HashTable:
         mode = HASH_TABLE_MODES[self.mode]
         expect(self.eviction in mode.evictions, f"eviction to be one of {', '.join(mode.evictions)}")
         expect(self.expected_rows >= 1, "expected_rows >= 1")
-        for name in ("eviction_interval", "bucket_size", "max_probe"):
+        for name in ("eviction_interval", "bucket_size", "initial_capacity_per_rank", "max_probe"):
             value = getattr(self, name)
             expect(value is None or value >= 1, f"{name} >= 1")
         expect(self.metadata_bytes_per_slot >= 0, "metadata_bytes_per_slot >= 0")
@@ -73,6 +85,7 @@ class HashTable:
 
 def has_whole_buckets(hash_table: HashTable, num_slots: int, num_blocks: int) -> bool:
     """Return whether every block holds as many whole buckets; a mode without buckets has blocks of any size."""
-    if "bucket_size" not in HASH_TABLE_MODES[hash_table.mode].fields:
+    mode = HASH_TABLE_MODES[hash_table.mode]
+    if "bucket_size" not in mode.fields or mode.rounds_up_buckets:
         return True
     return num_slots % (num_blocks * (hash_table.bucket_size or 1)) == 0

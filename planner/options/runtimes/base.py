@@ -1,7 +1,8 @@
 """What a training runtime executes correctly: the legality of options and of finished plans."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
 from cost_models.vocabulary import Kernel, Scheme
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -14,6 +15,16 @@ from planner.errors import Issue
 
 #: Code and message of the first rule that a table breaks.
 TableIssue = tuple[str, str]
+
+
+class OperatorIssue(NamedTuple):
+    """What a table differs in from another one that the runtime holds with it."""
+
+    where: str  # pointer of the table
+    name: str
+    field: str  # of the table, of a spec
+    message: str  # goes on behind the name
+    hint: str
 
 
 class Runtime(ABC):
@@ -91,6 +102,14 @@ class Runtime(ABC):
         ``index`` is its place in the plan, ``columns`` those of its widest piece.
         """
         return None
+
+    def load_factors(self, table: Table) -> tuple[float, ...] | None:
+        """Return the cached shares of a table's rows that are options, or ``None`` for those of all tables."""
+        return None
+
+    def operator_issues(self, tables: Mapping[str, Table]) -> Iterator[OperatorIssue]:
+        """Yield what tables, by pointer, must not differ in because the runtime holds them in one operator."""
+        return iter(())
 
     def name_issue(self, name: str) -> str | None:
         """Return why no table of the runtime can have this name, or ``None``."""

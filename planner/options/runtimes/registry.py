@@ -3,6 +3,8 @@
 from planner.options.runtimes.base import Runtime
 from planner.options.runtimes.distributed_embeddings.export import to_distributed_embeddings
 from planner.options.runtimes.distributed_embeddings.rules import DistributedEmbeddings
+from planner.options.runtimes.dynamicemb.export import to_dynamicemb
+from planner.options.runtimes.dynamicemb.rules import DynamicEmb
 from planner.options.runtimes.export import Export
 from planner.options.runtimes.generic import Generic
 from planner.options.runtimes.hugectr.export import to_hugectr
@@ -18,6 +20,7 @@ _ALL: tuple[tuple[Runtime, Export | None], ...] = (
     (TorchRec(), to_torchrec),
     (Generic(), None),
     (TorchEasyRec(), to_torcheasyrec),
+    (DynamicEmb(), to_dynamicemb),
     (HugeCTR(), to_hugectr),
     (DistributedEmbeddings(), to_distributed_embeddings),
     (SparseCore(), to_sparsecore),

@@ -10,6 +10,7 @@ from cost_models.arrays import Floats, Ints
 from cost_models.protocol import ShardWork
 from planner.domain.problem.hash_table import HashTable
 from planner.domain.problem.problem import Problem
+from planner.pricing.hash_tables.dynamicemb import MODE as DYNAMICEMB
 from planner.pricing.hash_tables.managed_collisions import mpzch_costs, zch_costs
 from planner.pricing.hash_tables.slot_costs import NO_SLOTS, SlotCosts
 from planner.solver.memo import memoized_on_problem
@@ -41,7 +42,7 @@ def slot_columns(problem: Problem) -> SlotColumns:
     """Return the slots of every table; hash tables are cut by rows over all ranks."""
     costs = [
         NO_SLOTS
-        if table.hash_table is None
+        if table.hash_table is None or table.hash_table.mode == DYNAMICEMB
         else MODES[table.hash_table.mode](
             table.hash_table, table.num_embeddings, -(-table.num_embeddings // problem.world_size)
         )
@@ -52,8 +53,8 @@ def slot_columns(problem: Problem) -> SlotColumns:
 
 
 def has_slots(problem: Problem) -> bool:
-    """Whether any table is a hash table."""
-    return any(table.hash_table is not None for table in problem.tables)
+    """Whether the slots of any table are found ahead of its rows; kernels of dynamicemb find rows themselves."""
+    return any(table.hash_table_mode in MODES for table in problem.tables)
 
 
 def slot_bytes(problem: Problem, work: ShardWork, *, table: Ints, stored_rows: Ints) -> dict[str, Floats]:

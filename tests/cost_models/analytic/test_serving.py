@@ -30,7 +30,7 @@ def card(evidence: Evidence = Evidence.GIVEN, **changes: float) -> Hardware:
 class TestContract(CostModelContract):
     model = ServingModel
 
-    refused_kernels = (Kernel.KEY_VALUE,)
+    refused_kernels = (Kernel.KEY_VALUE, *(kernel for kernel in Kernel if kernel.facts.is_hashed))
 
     def machine(self, evidence: Evidence = Evidence.GIVEN) -> Hardware:
         return card(evidence)

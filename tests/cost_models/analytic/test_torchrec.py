@@ -28,6 +28,7 @@ from tests.support.golden.torchrec_golden import (
 
 class TestContract(CostModelContract):
     model = TorchRecModel
+    refused_kernels = tuple(kernel for kernel in Kernel if kernel.facts.is_hashed)
 
 
 def predict(scheme: Scheme, **more: Any) -> Floats:

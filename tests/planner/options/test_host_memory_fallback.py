@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme, Tier
+from cost_models.vocabulary import HOST_KERNELS, Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shard, Shards
 from planner.domain.problem.cluster import Cluster
@@ -39,8 +39,10 @@ def test_tables_that_name_no_kernels_are_offered_host_memory() -> None:
     assert wider == replace(problem, kernels=HOST_KERNELS)
     kernels = {(one.table, one.kernel) for one in enumerate_families(wider).families}
     assert {kernel for table, kernel in kernels if table == 0} == {Kernel.FUSED}
-    assert {kernel for table, kernel in kernels if table == 1} == HOST_KERNELS
-    assert set(spilled_kernels()) == HOST_KERNELS - DEVICE_KERNELS
+    assert {kernel for table, kernel in kernels if table == 1} == {
+        kernel for kernel in HOST_KERNELS if not kernel.facts.is_hashed
+    }
+    assert spilled_kernels(problem) == (Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING)
 
 
 def test_what_is_offered_already_is_not_offered_again() -> None:

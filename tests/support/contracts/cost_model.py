@@ -101,10 +101,21 @@ class CostModelContract:
         ]
         assert np.all(np.diff(np.stack(steps), axis=0) >= 0)
 
-    @pytest.mark.parametrize("kernel", [Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING, Kernel.KEY_VALUE])
+    @pytest.mark.parametrize(
+        "kernel",
+        [
+            Kernel.FUSED_UVM,
+            Kernel.FUSED_UVM_CACHING,
+            Kernel.KEY_VALUE,
+            Kernel.HASH,
+            Kernel.HASH_HOST,
+            Kernel.HASH_HYBRID,
+            Kernel.HASH_CACHING,
+        ],
+    )
     def test_kernels_of_other_tiers_are_refused_or_cost_more_than_fused(self, kernel: Kernel) -> None:
-        """Half of the rows cached, half of those of a step missed; every tier is slower than the device's memory."""
-        shares = {} if kernel is Kernel.FUSED_UVM else {"cache_load_factor": 0.5, "missed_share": 0.5}
+        """Half of the rows cached, half of those of a step missed; other tiers and keys take longer than a table."""
+        shares = {"cache_load_factor": 0.5, "missed_share": 0.5} if kernel.facts.is_cached else {}
         work = shard_work(kernel=kernel, **shares)
         if kernel in self.refused_kernels:
             with pytest.raises(UnsupportedWork, match=kernel.label):
@@ -119,6 +130,9 @@ class CostModelContract:
             (Kernel.FUSED_UVM, np.nan, "host_link_bytes_per_second"),
             (Kernel.FUSED_UVM_CACHING, 0.2, "host_link_bytes_per_second"),
             (Kernel.KEY_VALUE, 0.2, "ssd_"),
+            (Kernel.HASH_HOST, np.nan, "host_link_bytes_per_second"),
+            (Kernel.HASH_HYBRID, 0.2, "host_link_bytes_per_second"),
+            (Kernel.HASH_CACHING, 0.2, "host_link_bytes_per_second"),
         ],
     )
     def test_rows_beyond_the_device_are_not_priced_without_rates(

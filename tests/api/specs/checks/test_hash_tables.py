@@ -81,7 +81,7 @@ def test_a_stored_spec_is_read_again() -> None:
         (
             {**ZCH, "bucket_size": 10},
             "bucket_size",
-            "bucket_size 10 is of mpzch, and the mode is zch",
+            "bucket_size 10 is of mpzch and dynamicemb, and the mode is zch",
             "leave it out",
         ),
         (

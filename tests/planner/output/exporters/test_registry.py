@@ -16,14 +16,17 @@ from tests.support.planning.long_plans import exported
 
 
 def test_every_format_writes_a_plan() -> None:
-    """One of a whole table on each rank, which every runtime but one holds."""
+    """One of a whole table on each rank, which every runtime but two holds."""
     wanted = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
     tables = [make_table(name, constraints=wanted) for name in "abcd"]
     tables[0] = make_table("a", module_path="sparse.ebc", constraints=wanted)
     limits = SolveLimits(time_limit_seconds=1)
     found = plan(make_problem(*tables), cost_model=ROOFLINE, partitioner=Greedy(), limits=limits).plan
     assert found is not None
-    whole, only_row_wise = document(found), {"sparsecore": row_wise_document(A)}
+    whole, only_row_wise = (
+        document(found),
+        {"sparsecore": row_wise_document(A), "dynamicemb": row_wise_document(A, profile="custom")},
+    )
     for name in FORMATS:
         # The other tables of the plan name no module.
         path = None if name == "json" else "sparse.ebc"
@@ -37,7 +40,7 @@ def test_json_is_the_plan_as_it_is() -> None:
 
 
 def test_formats_that_read_facts_are_reported_them() -> None:
-    assert [name for name in FORMATS if reads_facts(name)] == ["sparsecore"]
+    assert [name for name in FORMATS if reads_facts(name)] == ["dynamicemb", "sparsecore"]
     custom, facts = row_wise_document(A, profile="custom"), ExportFacts(sparsecores_per_chip=4)
     written = exported(custom, "sparsecore", module_path=None, device="cuda", facts=facts)
     assert written["num_sc_per_device"] == 4

@@ -29,6 +29,8 @@ const LINE_COLOURS = {
   eviction_buffers: 2,
   write_buffers: 3,
   hot_rows: 5,
+  growth: 6,
+  distinct_rows: 8,
   remap: 9,
 };
 const FREE = -1;

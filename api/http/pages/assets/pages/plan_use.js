@@ -9,6 +9,7 @@ import { labelled, problemPanel, section, select } from "../parts.js";
 const FORMATS = [
   ["torchrec", "TorchRec"],
   ["torcheasyrec", "TorchEasyRec"],
+  ["dynamicemb", "dynamicemb"],
   ["hugectr", "HugeCTR"],
   ["distributed_embeddings", "distributed-embeddings"],
   ["sparsecore", "SparseCore"],

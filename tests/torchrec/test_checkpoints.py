@@ -10,6 +10,12 @@ import pytest
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
 import torch
+from fbgemm_gpu.split_embedding_configs import EmbOptimType
+from fbgemm_gpu.split_table_batched_embeddings_ops_common import EmbeddingLocation
+from fbgemm_gpu.split_table_batched_embeddings_ops_training import (
+    ComputeDevice,
+    SplitTableBatchedEmbeddingBagsCodegen,
+)
 from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, TensorProperties, TensorStorageMetadata
 from torch.distributed.checkpoint.planner_helpers import create_read_items_for_chunk_list
 
@@ -204,3 +210,27 @@ def _chunk(shard: Shard) -> ChunkStorageMetadata:
         offsets=torch.Size([shard.row_offset, shard.column_offset]),
         sizes=torch.Size([shard.num_rows, shard.num_columns]),
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("sgd", EmbOptimType.EXACT_SGD),
+        ("rowwise_adagrad", EmbOptimType.EXACT_ROWWISE_ADAGRAD),
+        ("adagrad", EmbOptimType.EXACT_ADAGRAD),
+        ("adam", EmbOptimType.ADAM),
+        ("lamb", EmbOptimType.LAMB),
+        ("partial_rowwise_adam", EmbOptimType.PARTIAL_ROWWISE_ADAM),
+        ("partial_rowwise_lamb", EmbOptimType.PARTIAL_ROWWISE_LAMB),
+    ],
+)
+def test_state_per_weight_and_per_row_is_that_of_the_operator(name: str, kind: EmbOptimType) -> None:
+    """FBGEMM's operator for GPUs on the meta device: what it gives a checkpoint, which is no count of steps."""
+    operator = SplitTableBatchedEmbeddingBagsCodegen(
+        [(ROWS, COLUMNS, EmbeddingLocation.DEVICE, ComputeDevice.CUDA)], optimizer=kind, device=torch.device("meta")
+    )
+    shapes = [tuple(state.shape) for states in operator.get_optimizer_state() for state in states.values()]
+    optimizer = OPTIMIZERS[name]
+    assert shapes.count((ROWS, COLUMNS)) == optimizer.states_per_element
+    assert shapes.count((ROWS,)) == optimizer.states_per_row
+    assert len(shapes) == optimizer.states_per_element + optimizer.states_per_row

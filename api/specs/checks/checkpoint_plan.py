@@ -73,6 +73,19 @@ def checkpoint_plan_warnings(problem: Problem) -> Iterator[Issue]:
             hint="leave them out of what is loaded, or give the model that wrote the checkpoint",
             severity="warning",
         )
+    world_size = problem.checkpoint_plan.placement.world_size
+    slots = [table.name for table in known if table.hash_table is not None]
+    if slots and world_size % problem.world_size:  # slots are read by position, so that blocks of rows must join up
+        yield Issue(
+            code="checkpoint-slots-lost",
+            pointer="/checkpoint_plan",
+            message=f"{counted(len(slots), 'hash table')} of a checkpoint of {counted(world_size, 'rank')}, no"
+            f" multiple of {problem.world_size}: blocks of slots do not join up, and ids lose the slots that they hold:"
+            f" {shown_names(slots)}",
+            hint="use a number of ranks that divides that of the checkpoint, or a loader that deals the ids out again;"
+            " weights and optimizer state are read by slot",
+            severity="warning",
+        )
     if not known:
         yield Issue(
             code="no-common-table",

@@ -191,6 +191,7 @@ def _table_reason(plan: ListedPlan, found: Alternatives, table: int, binding_sec
             objective_seconds=found.objective_seconds,
             is_pinned=bool(priced.table_is_pinned[table]),
             group=plan.problem.cluster.group_noun,
+            is_given_cut=bool(priced.table_has_fixed_cut[table]),
         ),
         alternatives=tuple(
             (one, tuple(np.flatnonzero(touched_ranks(priced, one.assignment)[table]).tolist())) for one in alternatives

@@ -45,6 +45,7 @@ def reason(
     objective_seconds: float,
     is_pinned: bool,
     group: str,
+    is_given_cut: bool = False,
 ) -> str:
     """Return why a table is cut so: what its next best cut would cost, and what leaving it whole would.
 
@@ -60,8 +61,11 @@ def reason(
         Whether the user fixed the table's pieces.
     group
         ``"host"`` or ``"pod"``: what tables are cut over that stay near.
+    is_given_cut
+        Whether the table's pieces have the columns of those in the checkpoint that the job starts from.
     """
     now = cut_in_words(scheme, columns, group) + storage_in_words(storage)
+    now += ", as in the checkpoint" if is_given_cut else ""
     if is_pinned:
         return f"{now}, because the spec pins it"
     if not alternatives:

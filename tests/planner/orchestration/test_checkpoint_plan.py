@@ -15,6 +15,7 @@ from planner.options.enumerate import enumerate_families
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
 from planner.orchestration.placement.from_placement import pieces_of
+from planner.output.explain.explanation import explain
 from planner.pipeline import plan
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.partitioners.base import Partitioner, SolveLimits
@@ -209,3 +210,14 @@ def test_a_plan_in_pieces_of_another_order_is_none_of_the_given() -> None:
         placed = laid_out(tables()[0], Scheme.COLUMN_WISE, widths=widths)
         found = [pieces_of(problem, one, placed) for one in families if one.scheme is Scheme.COLUMN_WISE]
         assert [pieces is not None for pieces in found] == [is_given] * len(found)
+
+
+def test_explanations_say_that_a_cut_is_the_checkpoints() -> None:
+    problem = resumed(num_hosts=2, ranks_per_host=2)
+    result = plan(problem, cost_model=ROOFLINE, partitioner=LocalSearch(), limits=LIMITS)
+    assert result.plan is not None
+    explained = explain(problem, result.plan.placement, ROOFLINE, max_tables=12)
+    given = {
+        one.name for one in explained.tables if "(160 + 64 + 32)" in one.reason and "as in the checkpoint" in one.reason
+    }
+    assert given == {"t0", "t4", "t8"}

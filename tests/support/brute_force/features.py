@@ -53,5 +53,7 @@ def _features_of(request: SolveRequest, listed: Listed) -> dict[str, bool]:
         "tiers that may be too slow": priced.shape_busy_seconds is not None,
         "a rate of requests": serving is not None and serving.requests_per_second is not None,
         "previous plan": previous is not None,
+        "checkpoint of another plan": problem.checkpoint_plan is not None,
+        "cuts that are given": len(priced.fixed_cut_table) > 0,
         "limit of moved bytes": previous is not None and previous.max_moved_bytes is not None,
     }

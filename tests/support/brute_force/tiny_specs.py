@@ -4,6 +4,7 @@ Each is drawn from its number alone: a random spec (:mod:`tests.support.planning
 tables are left, those first of which the spec says something.
 """
 
+import copy
 import functools
 import json
 import math
@@ -11,6 +12,7 @@ import math
 import numpy as np
 
 from api.execution.processes.solve import facts_of
+from api.specs.checks.checkpoint_plan import RUNTIMES
 from api.specs.parse import parse_spec
 from api.specs.request import SolveRequest
 from planner.errors import InvalidProblem
@@ -32,19 +34,27 @@ _SCM = {
     "scm_write_bytes_per_second": 4e9,
     "scm_block_bytes": 256,
 }
+_LEAST_CUT = 64  # columns of tables that are cut in a checkpoint
 _RARE = "key_value"  # a kernel that few tables ask for
 _ATTEMPTS = 1000
 
 
 @functools.lru_cache(maxsize=64)
 def tiny_request(number: int) -> SolveRequest:
-    """Return a spec that its runtime takes, with few plans; every third that can has a previous plan."""
+    """Return a spec that its runtime takes, with few plans.
+
+    Every third that can has a previous plan, and every other one of these starts from a checkpoint.
+    """
     for attempt in range(_ATTEMPTS):
         spec = _tiny_spec(number, attempt)
         request = _read(spec)
         if request is None or not _has_few_plans(request):
             continue
-        again = _read(_with_previous(spec, request, number)) if number % 3 == 0 else None
+        again = None
+        if number % 3 == 0:
+            again = _read(_with_previous(spec, request, number))
+        elif number % 2 == 0 and spec["runtime"] in RUNTIMES and "serving" not in spec:
+            again = _read(_with_checkpoint(spec, request, number))
         return again if again is not None and _has_few_plans(again) else request
     raise AssertionError(f"no spec {number} with few plans")
 
@@ -75,6 +85,21 @@ def _with_previous(spec: Spec, request: SolveRequest, number: int) -> Spec:
     if first is None:
         return spec
     return with_previous(spec, json.loads(to_bytes(first, **facts_of(request, request.spec_digest))), number)
+
+
+def _with_checkpoint(spec: Spec, request: SolveRequest, number: int) -> Spec:
+    """Return the spec of a job that starts from a checkpoint, whose plan has more pieces than greedy would cut."""
+    forced = copy.deepcopy(spec)
+    for table in forced["model"]["tables"]:
+        if "constraints" not in table and table["embedding_dim"] >= _LEAST_CUT:
+            table["constraints"] = {"sharding_types": ["column_wise"]}
+    written = _read(forced) or request
+    found = plan(written.problem, cost_model=written.cost_model, partitioner=Greedy(), limits=written.limits).plan
+    if found is None:
+        return spec
+    document = json.loads(to_bytes(found, **facts_of(written, written.spec_digest)))
+    keep = ("state", "schemes")[number // 2 % 2]
+    return {**spec, "checkpoint_plan": {"plan": document, "keep": keep}}
 
 
 def _read(spec: Spec) -> SolveRequest | None:

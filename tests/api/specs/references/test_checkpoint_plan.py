@@ -181,3 +181,16 @@ def test_a_plan_that_torchrec_wrote_is_read_for_its_own_ranks() -> None:
     plan = request.problem.checkpoint_plan
     assert plan is not None
     assert plan.placement.world_size == 4
+
+
+@pytest.mark.parametrize(("ranks", "warned"), [(1, False), (2, False), (4, False), (3, True), (8, True)])
+def test_slots_of_hash_tables_are_lost_where_blocks_do_not_join_up(ranks: int, warned: bool) -> None:
+    """Of a checkpoint of four ranks: two blocks are one of two ranks, and none of three."""
+    hash_table = {"mode": "zch", "eviction": "lru", "eviction_interval": 10}
+    spec = tiny(
+        checkpoint_plan={"plan": a_plan()},
+        model__tables__0__hash_table=hash_table,
+        hardware__ranks_per_host=ranks,
+    )
+    found = [one for one in parse_spec(raw(spec)).warnings if one.code == "checkpoint-slots-lost"]
+    assert [one.message.endswith(': "a"') for one in found] == [True] * warned

@@ -4,6 +4,7 @@ Starts from the edges of rows alone: between two neighbouring edges of a band on
 Shares no code with :mod:`planner.domain.formats.reshard_bands`, which works reads out rank by rank.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -69,9 +70,10 @@ def cover_issue(bands: Sequence[Mapping[str, Any]], old: Shards, new: Shards) ->
     is_common &= right == np.minimum(new.column_end[target], old.column_end[source])
     if not np.all(is_common):
         return "a read is not what its shards have in common"
-    if len(np.unique(target * len(old) + source)) < len(target):
+    pairs = np.sort(target * len(old) + source)
+    if np.any(pairs[1:] == pairs[:-1]):
         return "a shard reads twice from one stored shard"
-    if _are_copies(old) and len(np.unique(source)) > 1:
+    if _are_copies(old) and np.any(source != source[0]):
         return "several copies are read"
     cells = np.zeros(len(new), dtype=np.int64)
     np.add.at(cells, target, (end - first) * (right - left))
@@ -89,12 +91,12 @@ def _reads(band: Mapping[str, Any]) -> tuple[tuple[Ints, Ints, Ints, Ints], _Sid
     """Return rows [first, end) and columns [left, right) of the reads of a band, and the shards on both sides."""
     target, source = band["to"], band["from"]
     begin, stop = band["row_offset"], band["row_offset"] + band["num_rows"]
-    ranks, old_ranks = (np.array(ranks_of(run["ranks"]), dtype=np.int64) for run in (target, source))
-    edges = [np.array([begin, stop], dtype=np.int64), _edges(source, len(old_ranks))]
+    ranks, old_ranks = _ranks(target["ranks"]), _ranks(source["ranks"])
+    edges = [np.array([begin, stop], dtype=np.int64), _edges_within(source, len(old_ranks), begin, stop)]
     if not target["copies"]:
-        edges.append(_edges(target, len(ranks)))
-    every = np.unique(np.concatenate(edges))
-    every = every[(every >= begin) & (every <= stop)]
+        edges.append(_edges_within(target, len(ranks), begin, stop))
+    every = np.sort(np.concatenate(edges))
+    every = every[np.concatenate([[True], every[1:] != every[:-1]])]
     first, end = every[:-1], every[1:]
     readers = len(ranks) if target["copies"] else 1
     first, end = np.tile(first, readers), np.tile(end, readers)
@@ -116,7 +118,16 @@ def _reads(band: Mapping[str, Any]) -> tuple[tuple[Ints, Ints, Ints, Ints], _Sid
     return (first, end, left, left + band["num_columns"]), new_side, old_side
 
 
-def _edges(run: Mapping[str, Any], num_shards: int) -> Ints:
-    """Return where the shards of a run begin, and where the last one ends."""
-    edges: Ints = run["row_offset"] + run["num_rows"] * np.arange(num_shards + 1, dtype=np.int64)
+def _edges_within(run: Mapping[str, Any], num_shards: int, begin: int, stop: int) -> Ints:
+    """Return where shards of a run begin, or the last one ends, between the first row of a band and its end."""
+    offset, rows = run["row_offset"], run["num_rows"]
+    first, last = max(0, -((offset - begin) // rows)), min(num_shards, (stop - offset) // rows)
+    edges: Ints = offset + rows * np.arange(first, last + 1, dtype=np.int64)
     return edges
+
+
+@functools.lru_cache(maxsize=4096)
+def _ranks(text: str) -> Ints:
+    ranks: Ints = np.array(ranks_of(text), dtype=np.int64)
+    ranks.flags.writeable = False
+    return ranks

@@ -12,7 +12,7 @@ from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
 from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.reshard import explain_reshard
-from planner.output.reshard.reshard_map import Optimizers, reshard_map
+from planner.output.reshard.reshard_map import Optimizers, reads_of_rank, reshard_map
 
 
 def reshard_command(
@@ -38,13 +38,14 @@ def reshard_command(
     if rank is not None and rank >= after["world_size"]:
         raise BadInput(f"{new} has ranks 0 to {after['world_size'] - 1}, and no rank {rank}")
     optimizers = {} if spec is None else _optimizers(spec, statistics, changes, after)
-    found = reshard_map(before, after, optimizers)
-    document = found.to_document() if rank is None else found.reads_of(rank)
+    found = None if rank is not None else reshard_map(before, after, optimizers)
+    document = reads_of_rank(before, after, optimizers, rank or 0) if found is None else found.to_document()
     if output is None:
         print_document(document, as_json=as_json)
     else:
         write_document(document, output)
-    echo(explain_reshard(found))
+    if found is not None:
+        echo(explain_reshard(found))
 
 
 def _optimizers(spec: str, statistics: StatisticsFiles, changes: Changes, plan: CompactPlanDocument) -> Optimizers:

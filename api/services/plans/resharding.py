@@ -1,13 +1,12 @@
 """Reshard maps of plans that the service keeps."""
 
 import json
-from collections.abc import Mapping
 from typing import cast
 
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.problem import Problem
 from planner.output.compact_plan_document import CompactPlanDocument
-from planner.output.reshard.reshard_map import reshard_map
+from planner.output.reshard.reshard_map import reads_of_rank, reshard_map
 
 
 def reshard_bytes(old: bytes, new: bytes, problem: Problem | None, rank: int | None) -> bytes | None:
@@ -24,6 +23,6 @@ def reshard_bytes(old: bytes, new: bytes, problem: Problem | None, rank: int | N
     if rank is not None and not 0 <= rank < after["world_size"]:
         return None
     optimizers = {} if problem is None else {table.name: table.optimizer for table in problem.tables}
-    found = reshard_map(before, after, optimizers)
-    document: Mapping[str, object] = found.to_document() if rank is None else found.reads_of(rank)
-    return canonical_bytes(document)
+    if rank is not None:
+        return canonical_bytes(reads_of_rank(before, after, optimizers, rank))
+    return canonical_bytes(reshard_map(before, after, optimizers).to_document())

@@ -1,6 +1,6 @@
 """The reshard map of two plans: which rank of the new plan reads which bytes of which shard of the old one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -77,17 +77,6 @@ class ReshardMap:
         """Whether optimizers are not known."""
         return any(table.state == "unknown" for table in self.tables)
 
-    def reads_of(self, rank: int) -> RankReadsDocument:
-        """Return what one rank of the new plan reads, as JSON."""
-        listed = ((table, list(reads_on(rank, table.bands))) for table in self.tables)
-        return {
-            "schema_version": 1,
-            "old_plan_digest": self.old["plan_digest"],
-            "new_plan_digest": self.new["plan_digest"],
-            "rank": rank,
-            "tables": [_reads_document(table, reads) for table, reads in listed if reads],
-        }
-
 
 def reshard_map(old: CompactPlanDocument, new: CompactPlanDocument, optimizers: Optimizers) -> ReshardMap:
     """Return the map from a checkpoint under one plan to a job under another; without optimizers, of weights alone.
@@ -99,27 +88,55 @@ def reshard_map(old: CompactPlanDocument, new: CompactPlanDocument, optimizers: 
     UnsupportedRequest
         The old plan does not say of which type the weights of a table are, or they are of a type that is not trained.
     """
-    before = {table["name"]: (index, table) for index, table in enumerate(old["tables"])}
     tables = []
-    for table in new["tables"]:
-        index, stored = before.get(table["name"], (0, None))
-        if stored is not None and _shape(table) == _shape(stored):
-            read = _read_table(index, stored, table, optimizers)
-            if issue := cover_issue(read.bands, _shards(stored), _shards(table)):
-                raise SolverDefect(f'reshard map of table "{read.name}": {issue}')
-            tables.append(read)
-    names = {table.name for table in tables}
     totals = Totals.zeros(old_world_size=old["world_size"], new_world_size=new["world_size"])
-    for one in tables:
+    for index, stored, table in _common_tables(old, new):
+        one = _read_table(index, stored, table, optimizers)
+        if issue := cover_issue(one.bands, _shards(stored), _shards(table)):
+            raise SolverDefect(f'reshard map of table "{one.name}": {issue}')
         totals.add(one.bands, one.weight_cell_bytes, one.state_cell_bytes, one.state_row_bytes)
+        tables.append(one)
+    names = {table.name for table in tables}
     return ReshardMap(
         old=old,
         new=new,
         tables=tuple(tables),
         new_tables=tuple(table["name"] for table in new["tables"] if table["name"] not in names),
-        gone_tables=tuple(name for name in before if name not in names),
+        gone_tables=tuple(table["name"] for table in old["tables"] if table["name"] not in names),
         totals=totals,
     )
+
+
+def reads_of_rank(
+    old: CompactPlanDocument, new: CompactPlanDocument, optimizers: Optimizers, rank: int
+) -> RankReadsDocument:
+    """Return what one rank of the new plan reads, as JSON: of other ranks nothing is worked out.
+
+    Raises ``UnsupportedRequest`` as :func:`reshard_map`.
+    """
+    tables = []
+    for index, stored, table in _common_tables(old, new):
+        if any(rank in one for group in table["shards"] for one in rank_ranges(group["ranks"])):
+            read = _read_table(index, stored, table, optimizers)
+            tables.append(_reads_document(read, list(reads_on(rank, read.bands))))
+    return {
+        "schema_version": 1,
+        "old_plan_digest": old["plan_digest"],
+        "new_plan_digest": new["plan_digest"],
+        "rank": rank,
+        "tables": tables,
+    }
+
+
+def _common_tables(
+    old: CompactPlanDocument, new: CompactPlanDocument
+) -> Iterator[tuple[int, CompactTableDocument, CompactTableDocument]]:
+    """Yield tables that both plans have in the same shape: the place in the old plan, and both."""
+    before = {table["name"]: (index, table) for index, table in enumerate(old["tables"])}
+    for table in new["tables"]:
+        index, stored = before.get(table["name"], (0, None))
+        if stored is not None and _shape(table) == _shape(stored):
+            yield index, stored, table
 
 
 def _read_table(

@@ -12,7 +12,7 @@ from planner.domain.plan.placement import TablePlacement
 from planner.domain.problem.optimizer import OPTIMIZERS
 from planner.errors import UnsupportedRequest
 from planner.output.explain.text.reshard import explain_reshard
-from planner.output.reshard.reshard_map import reshard_map
+from planner.output.reshard.reshard_map import reads_of_rank, reshard_map
 from planner.verification.reshard_cover import cover_issue
 from tests.support.planning.builders import make_table
 from tests.support.planning.layouts import laid_out
@@ -100,10 +100,11 @@ def test_one_copy_of_several_is_stored() -> None:
 def test_totals_are_the_sums_of_reads() -> None:
     """Of every pair of layouts, with state of both kinds: partial row-wise Adam has a number per weight and per row."""
     for before, after in itertools.product(layouts(37, 6), layouts(37, 4)):
-        found = reshard_map(plan_of(6, before), plan_of(4, after), {"t": OPTIMIZERS["partial_rowwise_adam"]})
+        given = (plan_of(6, before), plan_of(4, after), {"t": OPTIMIZERS["partial_rowwise_adam"]})
+        found = reshard_map(*given)
         stored = np.zeros(6, dtype=np.int64)
         for rank in range(4):
-            reads = [read for table in found.reads_of(rank)["tables"] for read in table["reads"]]
+            reads = [read for table in reads_of_rank(*given, rank)["tables"] for read in table["reads"]]
             assert found.totals.num_reads[rank] == len(reads)
             assert found.totals.weight_bytes[rank] == sum(read["weight_bytes"] for read in reads)
             assert found.totals.state_bytes[rank] == sum(read["state_bytes"] for read in reads)

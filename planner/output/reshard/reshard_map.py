@@ -9,7 +9,7 @@ from planner.domain.formats.compact_form import rank_ranges
 from planner.domain.formats.compaction import grouped_shards
 from planner.domain.formats.reshard_bands import Read, bands_between, reads_on
 from planner.domain.plan.shards import Shards
-from planner.domain.problem.data_type import DATA_TYPES
+from planner.domain.problem.data_type import DATA_TYPES, DataType
 from planner.domain.problem.optimizer import Optimizer
 from planner.errors import Issue, SolverDefect, UnsupportedRequest
 from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
@@ -143,19 +143,7 @@ def _read_table(
     index: int, stored: CompactTableDocument, table: CompactTableDocument, optimizers: Optimizers
 ) -> ReadTable:
     """Return what is read of a table; ``index`` is its place in the old plan."""
-    name = stored.get("data_type", "")
-    data_type = DATA_TYPES.get(name)
-    if data_type is None or not data_type.trainable:
-        table_name = stored["name"]
-        says = f"{name} weights are not trained" if data_type else "the plan does not say of which type weights are"
-        raise UnsupportedRequest(
-            Issue(
-                code="no-checkpoint",
-                pointer=f"/tables/{index}/data_type",
-                message=f'table "{table_name}": {says}, so that the bytes of a checkpoint are not known',
-                hint="give the plan of the job that wrote the checkpoint, as shardplan wrote it",
-            )
-        )
+    data_type = _stored_type(index, stored)
     optimizer = optimizers.get(table["name"])
     state: StateOfTable = "unknown"
     loss, cell_bytes, row_bytes = "", 0, 0
@@ -174,6 +162,28 @@ def _read_table(
         state_loss=loss,
         state_cell_bytes=cell_bytes,
         state_row_bytes=row_bytes,
+    )
+
+
+def _stored_type(index: int, stored: CompactTableDocument) -> DataType:
+    """Return the type of the weights in the checkpoint; raises ``UnsupportedRequest`` where rectangles say nothing."""
+    table_name, name = stored["name"], stored.get("data_type", "")
+    data_type = DATA_TYPES.get(name)
+    if Kernel.from_label(stored["compute_kernel"]).facts.is_hashed:
+        where, says = "compute_kernel", "its rows are found by key, and a checkpoint has keys and no rows of a place"
+    elif data_type is None:
+        where, says = "data_type", "the plan does not say of which type weights are"
+    elif not data_type.trainable:
+        where, says = "data_type", f"{name} weights are not trained, and no checkpoint has them"
+    else:
+        return data_type
+    raise UnsupportedRequest(
+        Issue(
+            code="no-checkpoint",
+            pointer=f"/tables/{index}/{where}",
+            message=f'table "{table_name}": {says}',
+            hint="give the plan of a job that TorchRec trains and saves, as shardplan wrote it",
+        )
     )
 
 

@@ -153,14 +153,20 @@ def test_states_of_tables_and_tables_of_one_plan_alone() -> None:
     assert "give the spec of the new plan" in explain_reshard(without)
 
 
-def test_weights_of_an_unknown_type_are_refused() -> None:
-    table = laid_out(make_table("t", rows=40, dim=16), Scheme.ROW_WISE)
-    plan = plan_of(4, table)
-    for data_type, says in ((None, "does not say of which type"), ("int8", "int8 weights are not trained")):
-        plan["tables"][0]["data_type"] = data_type or ""
-        with pytest.raises(UnsupportedRequest, match=says) as refused:
-            reshard_map(plan, plan, {})
-        assert refused.value.issue.pointer == "/tables/0/data_type"
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("data_type", "", "does not say of which type"),
+        ("data_type", "int8", "int8 weights are not trained"),
+        ("compute_kernel", "hash_hybrid", "found by key"),
+    ],
+)
+def test_tables_that_no_checkpoint_has_by_rows_are_refused(field: str, value: str, says: str) -> None:
+    plan = plan_of(4, laid_out(make_table("t", rows=40, dim=16), Scheme.ROW_WISE))
+    plan["tables"][0][field] = value
+    with pytest.raises(UnsupportedRequest, match=says) as refused:
+        reshard_map(plan, plan, {})
+    assert refused.value.issue.pointer == f"/tables/0/{field}"
 
 
 def test_a_thousand_row_blocks_are_a_few_bands() -> None:

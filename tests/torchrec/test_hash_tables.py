@@ -15,6 +15,9 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 import torch
 from torch import nn
 from torchrec.distributed.embedding_sharding import bucketize_kjt_before_all2all
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+from torchrec.distributed.mc_embeddingbag import ManagedCollisionEmbeddingBagCollectionSharder
+from torchrec.distributed.sharding_plan import get_default_sharders
 from torchrec.modules.embedding_configs import EmbeddingBagConfig
 from torchrec.modules.embedding_modules import EmbeddingBagCollection
 from torchrec.modules.feature_processor_ import PositionWeightedModuleCollection
@@ -35,7 +38,7 @@ from api.client import UnsupportedModel
 from api.client.live_table import LiveHashTable
 from api.client.torchrec import live_tables, spec_from_model
 from api.client.torchrec.model import PLANNED, dense_parameters
-from api.client.torchrec.sharders import _PLANNED
+from api.client.torchrec.sharders import _PLANNED, sharder_limits
 from api.specs.parse import parse_spec
 from tests.support.thorough import thorough
 from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, run_cases
@@ -86,6 +89,21 @@ def hash_tables_of(module: nn.Module) -> dict[str, LiveHashTable | None]:
 
 def test_every_module_that_is_planned_has_a_sharder() -> None:
     assert set(PLANNED) == set(_PLANNED)
+
+
+def test_sharders_of_torchrec_s_own_leave_every_choice() -> None:
+    class OnDevice(ManagedCollisionEmbeddingBagCollectionSharder):
+        """A sharder of the user's, with one kernel."""
+
+        def compute_kernels(self, sharding_type: str, compute_device_type: str) -> list[str]:
+            return ["fused"]
+
+    model = nn.ModuleDict({"ids": collisions(a=sorted_ids()), "plain": bags("c")})
+    assert sharder_limits(model, get_default_sharders(), "cuda") == {}
+    own = [OnDevice(), EmbeddingBagCollectionSharder()]
+    assert sharder_limits(model, own, "cuda") == {"ids": {"compute_kernels": ["fused"]}}
+    with pytest.raises(UnsupportedModel, match='module "ids": no sharder is given for ManagedCollisionEmbedding'):
+        sharder_limits(model, [EmbeddingBagCollectionSharder()], "cuda")
 
 
 def test_modules_of_managed_collisions_say_how_ids_get_slots() -> None:

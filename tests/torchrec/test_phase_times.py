@@ -148,6 +148,10 @@ def test_wrong_use_is_reported_on_every_rank(folder: Path) -> None:
     assert first == {
         "sequences": "NotTimed: the model has a ShardedEmbeddingCollection, which is not timed; the plan's prediction"
         " is of all tables",
+        "slots": "NotTimed: the model has a ShardedManagedCollisionEmbeddingBagCollection, which is not timed; the"
+        " plan's prediction is of all tables",
+        "processed": "NotTimed: the model has a ShardedFeatureProcessedEmbeddingBagCollection, which is not timed; the"
+        " plan's prediction is of all tables",
         "no modules": no_modules,
         "one rank has none": no_modules,
         "other steps": "NotTimed: all ranks must time the same steps and modules, found "

@@ -8,6 +8,8 @@ import torch.distributed as dist
 from torch import nn
 from torchrec.distributed.embedding import ShardedEmbeddingCollection
 from torchrec.distributed.embeddingbag import ShardedEmbeddingBagCollection
+from torchrec.distributed.fp_embeddingbag import ShardedFeatureProcessedEmbeddingBagCollection
+from torchrec.distributed.mc_embedding_modules import BaseShardedManagedCollisionEmbeddingCollection
 
 from ..client import PlannerClient
 from ..device_names import fbgemm_library
@@ -25,6 +27,12 @@ from .clocks import Clock, device_name
 from .gather import gathered
 from .phase_hooks import ModuleHooks, StepRecord, device_of, num_lookups
 
+#: Modules of tables whose ids or rows pass through more than what is timed.
+_OTHERS = (
+    ShardedEmbeddingCollection,
+    ShardedFeatureProcessedEmbeddingBagCollection,
+    BaseShardedManagedCollisionEmbeddingCollection,
+)
 #: Tables by sharding type or kernel, the phases that cannot be told of them, and why.
 _UNTIMED = (
     (
@@ -91,8 +99,8 @@ class PhaseTimes:
         self._group = process_group or dist.group.WORLD
         self._modules = [module for module in model.modules() if isinstance(module, ShardedEmbeddingBagCollection)]
         self._warmup_steps, self._steps_wanted, self._device_name = warmup_steps, steps, device_name
-        num_others = sum(isinstance(module, ShardedEmbeddingCollection) for module in model.modules())
-        self._agree((warmup_steps, steps, len(self._modules), num_others))
+        other = next((type(module).__name__ for module in model.modules() if isinstance(module, _OTHERS)), "")
+        self._agree((warmup_steps, steps, len(self._modules), other))
         self._device = device_of(self._modules[0])
         self._clock = Clock(self._device)
         self._num_lookups = sum(num_lookups(module) for module in self._modules)
@@ -216,12 +224,11 @@ class PhaseTimes:
         if self.is_complete:
             self.close()
 
-    def _agree(self, mine: tuple[int, int, int, int]) -> None:
+    def _agree(self, mine: tuple[int, int, int, str]) -> None:
         """Raise the same on every rank where one has nothing to time, or other steps: it would wait for ever."""
         every = gathered(mine, self._group)
-        if any(num_others for _, _, _, num_others in every):
-            message = "the model has a ShardedEmbeddingCollection, which is not timed"
-            raise NotTimed([f"{message}; the plan's prediction is of all tables"])
+        if other := next((name for _, _, _, name in every if name), ""):
+            raise NotTimed([f"the model has a {other}, which is not timed; the plan's prediction is of all tables"])
         if not all(number for _, _, number, _ in every):
             raise NotTimed(
                 ["the model has no ShardedEmbeddingBagCollection; give what DistributedModelParallel made of it"]

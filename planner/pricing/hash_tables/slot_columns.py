@@ -40,6 +40,10 @@ class SlotColumns:
 @memoized_on_problem
 def slot_columns(problem: Problem) -> SlotColumns:
     """Return the slots of every table; hash tables are cut by rows over all ranks."""
+    names = [field.name for field in fields(SlotColumns)]
+    if not has_slots(problem):  # as of nearly every model, which may have thousands of tables
+        none = np.zeros(len(problem.tables))
+        return SlotColumns(**dict.fromkeys(names, none))
     costs = [
         NO_SLOTS
         if table.hash_table is None or table.hash_table.mode == DYNAMICEMB
@@ -48,12 +52,12 @@ def slot_columns(problem: Problem) -> SlotColumns:
         )
         for table in problem.tables
     ]
-    names = [field.name for field in fields(SlotColumns)]
     return SlotColumns(**{name: np.array([getattr(one, name) for one in costs], dtype=np.float64) for name in names})
 
 
+@memoized_on_problem
 def has_slots(problem: Problem) -> bool:
-    """Whether the slots of any table are found ahead of its rows; kernels of dynamicemb find rows themselves."""
+    """Return whether the slots of any table are found ahead of its rows; kernels of dynamicemb find rows themselves."""
     return any(table.hash_table_mode in MODES for table in problem.tables)
 
 

@@ -12,6 +12,8 @@ from torch import nn
 from torchrec.datasets.random import RandomRecDataset
 from torchrec.distributed.embedding import ShardedEmbeddingCollection
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder, ShardedEmbeddingBagCollection
+from torchrec.distributed.fp_embeddingbag import ShardedFeatureProcessedEmbeddingBagCollection
+from torchrec.distributed.mc_embeddingbag import ShardedManagedCollisionEmbeddingBagCollection
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.distributed.sharding_plan import construct_module_sharding_plan, table_wise
 from torchrec.distributed.train_pipeline import TrainPipelineSparseDist
@@ -101,10 +103,14 @@ def refusals(sharded: nn.Module) -> dict[str, str]:
                 raise error
     failed_hooks = count_hooks(sharded)
     failed.close()
-    sequences = ShardedEmbeddingCollection.__new__(ShardedEmbeddingCollection)  # as far as anybody looks at it
-    nn.Module.__init__(sequences)
     return {
-        "sequences": text_of(lambda: PhaseTimes(nn.ModuleList([sharded, sequences]))),
+        "sequences": text_of(lambda: PhaseTimes(nn.ModuleList([sharded, empty(ShardedEmbeddingCollection)]))),
+        "slots": text_of(
+            lambda: PhaseTimes(nn.ModuleList([sharded, empty(ShardedManagedCollisionEmbeddingBagCollection)]))
+        ),
+        "processed": text_of(
+            lambda: PhaseTimes(nn.ModuleList([sharded, empty(ShardedFeatureProcessedEmbeddingBagCollection)]))
+        ),
         "no modules": text_of(lambda: PhaseTimes(nn.Linear(1, 1))),
         "one rank has none": text_of(lambda: PhaseTimes(nn.Linear(1, 1) if rank else sharded)),
         "other steps": text_of(lambda: PhaseTimes(sharded, steps=5 + rank)),
@@ -114,6 +120,13 @@ def refusals(sharded: nn.Module) -> dict[str, str]:
         f" hooks: {failed_hooks > 0}, closed: {count_hooks(sharded)}",
         "numbers": text_of(lambda: PhaseTimes(sharded, warmup_steps=0)),
     }
+
+
+def empty(kind: type[nn.Module]) -> nn.Module:
+    """A module as far as anybody looks at it."""
+    module = kind.__new__(kind)
+    nn.Module.__init__(module)
+    return module
 
 
 def text_of(call: object) -> str:

@@ -10,9 +10,9 @@ _PLAIN_KERNEL, _PLAIN_TYPE = "fused", "fp32"
 
 
 def storage_of(table: CompactTableDocument) -> str:
-    """Return kernel, cached or hot share and type of weights such as ``"fused_uvm_caching, 0.2 cached, fp16"``.
+    """Return kernel, cached or hot share, type of weights and mode of slots: ``"fused_uvm_caching, 0.2 cached, fp16"``.
 
-    Empty for fp32 weights under the kernel fused.
+    Empty for fp32 weights of numbered rows under the kernel fused.
     """
     share, data_type = table.get("cache_load_factor"), table.get("data_type")
     parts = [
@@ -20,6 +20,7 @@ def storage_of(table: CompactTableDocument) -> str:
         *([f"{share:.3g} cached"] if share else []),
         *_hot_rows(table),
         *([data_type] if data_type and data_type != _PLAIN_TYPE else []),
+        *([f"{mode} slots"] if (mode := table.get("hash_table_mode")) else []),
     ]
     return ", ".join(parts)
 

@@ -253,10 +253,10 @@ def test_a_table_that_is_split_by_access_rate_says_which_share_lies_where(filled
         f"""(async () => {{
           const main = document.querySelector('script[type=module]').src;
           const {{ storage }} = await import(main.replace('main.js', 'pages/plan_tables.js'));
-          return {json.dumps([split, split | {"shards": [hot]}])}.map(storage);
+          return {json.dumps([split, split | {"shards": [hot], "hash_table_mode": "zch"}])}.map(storage);
         }})()"""
     )
-    assert reported == ["fused uvm, hottest 10% in hbm, fp16", "fused uvm, fp16"]
+    assert reported == ["fused uvm, hottest 10% in hbm, fp16", "fused uvm, fp16, zch slots"]
 
 
 @pytest.mark.parametrize("width", [1280, 400])

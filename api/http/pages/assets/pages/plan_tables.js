@@ -133,6 +133,7 @@ export function storage(entry) {
   const hot = hotShare(entry);
   if (hot) parts.push(`hottest ${format.digits(hot.share * 100)}% in ${hot.tier}`);
   if (entry.data_type) parts.push(entry.data_type);
+  if (entry.hash_table_mode) parts.push(`${entry.hash_table_mode} slots`);
   return parts.join(", ");
 }
 

@@ -276,3 +276,4 @@ def test_a_table_that_is_split_by_access_rate_says_which_share_lies_where() -> N
     assert storage_of(split) == "fused_uvm, hottest 0.1 in hbm"
     assert storage_of(split | {"shards": [cold, shard]}) == "fused_uvm, hottest 0.1 in hbm"
     assert storage_of(split | {"shards": [cold | {"row_offset": 0}, cold]}) == "fused_uvm"
+    assert storage_of(split | {"shards": [cold], "hash_table_mode": "zch"}) == "fused_uvm, zch slots"

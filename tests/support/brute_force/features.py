@@ -47,6 +47,8 @@ def _features_of(request: SolveRequest, listed: Listed) -> dict[str, bool]:
         "same rank": len(priced.same_rank) > 0,
         "apart": len(priced.apart) > 0,
         "several hosts": cluster.num_hosts > 1,
+        "pods": cluster.pod_size is not None,
+        "hash tables": any(table.hash_table is not None for table in problem.tables),
         "ranks of several sizes": len(sizes) > 1,
         "ranks of several speeds": len(speeds) > 1,
         "checkpoint": problem.checkpoint is not None,

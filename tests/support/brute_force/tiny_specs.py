@@ -35,6 +35,11 @@ _SCM = {
     "scm_block_bytes": 256,
 }
 _LEAST_CUT = 64  # columns of tables that are cut in a checkpoint
+_HASH_TABLES: tuple[Spec, ...] = (
+    {"mode": "mpzch", "eviction": "single_ttl"},
+    {"mode": "mpzch"},
+    {"mode": "zch", "eviction": "lru", "eviction_interval": 10},
+)
 _RARE = "key_value"  # a kernel that few tables ask for
 _ATTEMPTS = 1000
 
@@ -76,7 +81,26 @@ def _tiny_spec(number: int, attempt: int) -> Spec:
         overrides = spec["hardware"]["overrides"]
         overrides |= _SLOW_BYTES_PER_SECOND if rng.random() < 0.3 else {}
         overrides |= _SCM if spec["runtime"] == "generic" and rng.random() < 0.4 else {}
+    if "serving" not in spec:
+        _group_hosts(spec, np.random.default_rng((number, attempt, 4)))
+        _hash_ids(spec, np.random.default_rng((number, attempt, 5)))
     return spec
+
+
+def _group_hosts(spec: Spec, rng: np.random.Generator) -> None:
+    """Make pods of two hosts of some clusters."""
+    hardware = spec["hardware"]
+    if hardware["num_hosts"] % 2 == 0 and spec["runtime"] in ("torchrec", "generic") and rng.random() < 0.4:
+        hardware["pod_size"] = 2 * hardware["ranks_per_host"]
+        hardware["overrides"]["intra_host_bytes_per_second"] = 2e11
+
+
+def _hash_ids(spec: Spec, rng: np.random.Generator) -> None:
+    """Make hash tables of some tables, in modules of their own."""
+    for table in spec["model"]["tables"]:
+        if spec["runtime"] == "torchrec" and rng.random() < 0.15:
+            found = _HASH_TABLES[int(rng.integers(len(_HASH_TABLES)))]
+            table |= {"hash_table": found, "module_path": f"m.mc.{table['name']}"}
 
 
 def _with_previous(spec: Spec, request: SolveRequest, number: int) -> Spec:

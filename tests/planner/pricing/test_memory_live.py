@@ -34,6 +34,7 @@ class Settings:
     pipeline: str = "none"
     share: float = 0.2
     optimizer: str = "sgd"
+    pod_size: int | None = None  # ranks; TorchRec counts hosts
 
 
 def torchrec_bytes(settings: Settings) -> list[tuple[str, str, str, int, int, list[int]]]:
@@ -50,7 +51,8 @@ def torchrec_bytes(settings: Settings) -> list[tuple[str, str, str, int, int, li
     from torchrec.modules.embedding_configs import DataType, EmbeddingBagConfig
     from torchrec.modules.embedding_modules import EmbeddingBagCollection
 
-    topology = Topology(world_size=8, local_world_size=4, compute_device="cuda")
+    pod_hosts = None if settings.pod_size is None else settings.pod_size // 4
+    topology = Topology(world_size=8, local_world_size=4, pod_size=pod_hosts, compute_device="cuda")
     constraints = {
         table.name: ParameterConstraints(
             sharding_types=[scheme.label for scheme in SCHEMES],
@@ -102,7 +104,7 @@ def ledgers(settings: Settings) -> tuple[Floats, ShardLedger, ShardLedger]:
     optimizer = make_table(optimizer=settings.optimizer).optimizer
     problem = make_problem(
         *(replace(table, is_weighted=settings.is_weighted, optimizer=optimizer) for table in TABLES),
-        cluster=make_cluster(2, 4),
+        cluster=make_cluster(2, 4, settings.pod_size),
         batch_size_per_rank=BATCH,
         pipeline=settings.pipeline,
     )
@@ -133,6 +135,12 @@ def test_torchrec_s_ledger_is_torchrec_s(is_weighted: bool) -> None:
     np.testing.assert_array_equal(peer.by_tier(), theirs)
     ids = LINES.index("input_buffers")
     assert np.all((exact.bytes > peer.bytes)[:, ids] == is_weighted)
+
+
+def test_row_blocks_of_pods_are_torchrec_s() -> None:
+    theirs, peer, _ = ledgers(Settings(pod_size=8))
+    np.testing.assert_array_equal(peer.by_tier(), theirs)
+    assert not np.array_equal(theirs, ledgers(Settings())[0])
 
 
 @pytest.mark.parametrize("pipeline", ["none", "train_sparse_dist", "train_prefetch_sparse_dist"])

@@ -52,7 +52,8 @@ def with_previous(spec: Spec, plan: Spec, number: int) -> Spec:
     if rng.random() < 0.15 and len(tables) > 1:
         del tables[int(rng.integers(len(tables)))]
     previous: Spec = {
-        "plan": {key: plan[key] for key in ("world_size", "ranks_per_host")} | {"tables": tables},
+        "plan": {key: plan[key] for key in ("world_size", "ranks_per_host", "pod_size") if key in plan}
+        | {"tables": tables},
         "remaining_steps": int(_one(rng, (1, 1000, 10**9, 10**12))),
         "min_relative_gain": float(_one(rng, (0.0, 0.01, 0.2))),
     }

@@ -41,6 +41,8 @@ class DynamicEmb(TorchRec):
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
     hash_table_modes = frozenset({"dynamicemb"})
     export_reads_spec = True
+    #: Its tables are on all ranks: none goes over the ranks of a pod.
+    has_pods = False
 
     def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
         """Keep the caches of TorchRec's tables apart; hash tables have none of FBGEMM's."""

@@ -106,7 +106,7 @@ class VerifiedPlanDocument(Document):
 class FixDocument(Document):
     """A change of the spec that gives it a plan: the changed spec was solved, and its plan verified."""
 
-    kind: Literal["constraint", "reservation", "memory", "ranks", "data_type", "optimizer", "combined"] = Field(
+    kind: Literal["constraint", "reservation", "memory", "ranks", "pods", "data_type", "optimizer", "combined"] = Field(
         description="What is changed; combined: hardware or the reservation, and constraints.", examples=["memory"]
     )
     message: str = Field(description="The change, in words.")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from planner.diagnosis.combined import combined_fixes
 from planner.diagnosis.fixes.ladder import Ladder, lowest_fix
 from planner.diagnosis.fixes.memory import memory_ladder, reservation_ladder
+from planner.diagnosis.fixes.pods import pods_ladder
 from planner.diagnosis.fixes.ranks import hosts_ladder, ranks_ladder
 from planner.diagnosis.fixes.tables import table_ladders
 from planner.diagnosis.fixes.unit_slips import unit_slip_ladder
@@ -81,6 +82,7 @@ def _ladders(problem: Problem, shortfalls: Sequence[Shortfall]) -> list[Ladder]:
         memory_ladder(problem, shortfalls),
         ranks_ladder(problem, shortfalls),
         hosts_ladder(problem, shortfalls),
+        pods_ladder(problem),
         *table_ladders(problem, shortfalls),
     ]
     return [ladder for ladder in possible if ladder is not None]

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from api.specs.parse import parse_plan, parse_spec
 from api.specs.request import SolveRequest
 from cost_models.vocabulary import Scheme
+from planner.diagnosis.fixes.pods import pods_ladder
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.domain.plan.plan import PlanResult
 from planner.options.enumerate import enumerate_families
@@ -244,3 +246,42 @@ def test_prices_of_a_rack_do_not_depend_on_its_pod_where_rows_are_whole() -> Non
         seconds[pod_size] = planned(spec_of(*tables, pod_size=pod_size))["objective"]["seconds"]
     assert seconds[None] == pytest.approx(seconds[16], rel=1e-12)
     assert seconds[8] > 1.1 * seconds[16]
+
+
+@pytest.mark.parametrize("hosts", [None, [2, 3]])
+def test_pods_are_the_way_out_for_what_no_host_holds(hosts: list[int] | None) -> None:
+    """1.03 TB by rows over near ranks: a tray has 0.63 TB, two have 1.26."""
+    constraints = {"compute_kernels": ["fused"]} | ({} if hosts is None else {"hosts": hosts})
+    spec = spec_of(table("big", 2_000_000_000, "table_row_wise", constraints=constraints), pod_size=None)
+    result = result_of(request_of(spec))
+    assert result.plan is None
+    (fix,) = [fix for fix in result.diagnosis.fixes if fix.kind == "pods"]
+    assert fix.message == "join 2 hosts into a pod of 8 ranks"
+    assert [(change.pointer, change.value) for change in fix.changes] == [("/hardware/pod_size", 8)]
+    spec["hardware"]["pod_size"] = 8
+    assert len(ranks_of(planned(spec), "big")) == 8
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hardware": {"profile": "dgx-a100-80g"}},  # each host is a domain
+        {"schemes": ("table_row_wise", "row_wise")},  # smaller blocks are allowed as it is
+        {"constraints": {"hosts": [1, 2]}},  # no whole pod
+        {"runtime": "hugectr"},  # no pods
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_pods_are_offered_where_they_can_help(changes: Json) -> None:
+    schemes, runtime = changes.pop("schemes", ("table_row_wise",)), changes.pop("runtime", "torchrec")
+    listed = table("t", 4_000_000, *schemes, constraints=changes.pop("constraints", {}))
+    problem = request_of(spec_of(listed, pod_size=None, **changes)).problem
+    assert pods_ladder(replace(problem, runtime=runtime)) is None
+
+
+def test_pods_are_no_way_out_from_pods() -> None:
+    listed = table("t", 4_000_000, "table_row_wise")
+    assert pods_ladder(request_of(spec_of(listed, pod_size=8)).problem) is None
+    ladder = pods_ladder(request_of(spec_of(listed, pod_size=None)).problem)
+    assert ladder is not None
+    assert [ladder.step(number).problem.cluster.pod_size for number in (1, 2)] == [8, 16]

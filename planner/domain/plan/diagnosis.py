@@ -49,7 +49,7 @@ class VerifiedPlan:
 class Fix:
     """A change of the spec that gives it a plan: the changed problem was solved and its plan verified."""
 
-    kind: str  # "constraint", "reservation", "memory", "ranks", "data_type", "optimizer" or "combined"
+    kind: str  # "constraint", "reservation", "memory", "ranks", "pods", "data_type", "optimizer" or "combined"
     message: str
     changes: tuple[SpecChange, ...]  # all of them together
     plan: VerifiedPlan

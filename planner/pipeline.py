@@ -30,6 +30,7 @@ from planner.orchestration.finish_plan import SolveContext, result_of, within_bo
 from planner.orchestration.goals.pursue import limits_of_first, pursue_goals
 from planner.orchestration.incumbents import IncumbentReporter, OnResult
 from planner.orchestration.limits.own_time import StepsToTry, broken_limits, with_limits
+from planner.orchestration.limits.resident import with_resident_bytes
 from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
@@ -40,6 +41,7 @@ from planner.orchestration.previous_plan import (
     with_move_price,
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
+from planner.orchestration.stash_rooms import solve_with_stash
 from planner.pricing.price_options import price, prune
 from planner.pricing.serving import REQUEST_RATE, within_rate
 from planner.solver.machine import no_collection
@@ -99,7 +101,13 @@ def plan(
     )
     if isinstance(cost_model, AssignmentModel):
         return plan_by_relinearisation(problem, cost_model, limits, solve, previous=previous, on_result=on_result)
-    return solve(cost_model, limits, on_result)
+
+    def by_shards(problem: Problem, limits: SolveLimits) -> PlanResult:
+        return _plan_by_shards(
+            problem, cost_model, limits, on_result, partitioner=partitioner, assumptions=assumptions, previous=previous
+        )
+
+    return solve_with_stash(problem, limits, by_shards)
 
 
 def _plan_by_shards(
@@ -184,6 +192,7 @@ def _solve(
     def options() -> SolverProblem:
         """Return the priced options for someone who lets them go: they take as much memory as all else of a search."""
         priced = priced_once.pop() if priced_once else price(problem, families, cost_model)
+        priced = with_resident_bytes(priced, problem, families)
         return priced if previous_state is None else with_move_price(priced, problem, families, previous_state)
 
     context = SolveContext(

@@ -39,6 +39,7 @@ class LiveTable:
     feature_names: tuple[str, ...]
     optimizer: str | None  # set by apply_optimizer_in_backward, else None
     hash_table: LiveHashTable | None = None
+    stash_weights: bool = False  # whether its weights leave the device while the dense part runs
 
     @property
     def name_in_module(self) -> str:

@@ -61,6 +61,7 @@ def model_differences(document: PlanDocument, live: Sequence[LiveTable], device:
             wrong += kernel_reasons(planned_table, table, device)
             wrong += hash_table_reasons(planned_table, table, device)
             wrong += pod_reasons(planned_table, table, document["ranks_per_host"], ranks_per_group(document))
+            wrong += _stash_reasons(planned_table, table)
             found += changed or [refuse(of_table(table, text)) for text in wrong]
         if not any(changes):
             found += [refuse(text) for text in pooling_reasons(members)]
@@ -108,6 +109,17 @@ def _changes(table: TableDocument, live: LiveTable) -> list[str]:
         ("module_path", table.get("module_path") or live.module_path, live.module_path),
     ]
     return [f"{name} is {mine} in the plan, {theirs} in the model" for name, mine, theirs in pairs if mine != theirs]
+
+
+def _stash_reasons(table: TableDocument, live: LiveTable) -> list[str]:
+    """What the model stashes and the plan does not, or the other way about: memory is planned for one of them."""
+    planned = table.get("stash_weights") or False
+    if planned == live.stash_weights:
+        return []
+    return [
+        f"stash_weights is {planned} in the plan, {live.stash_weights} in the model; set stash_weights={planned} in the"
+        " config of the table before the model is sharded"
+    ]
 
 
 def _stated(table: Mapping[str, object], live: LiveTable) -> dict[str, object]:

@@ -56,6 +56,8 @@ class TableDocument(TypedDict):
     #: Device memory that FBGEMM leaves free when it allocates the cache. Tables with different values never share a
     #: cache; a value below 1 leaves nothing free, and only separates tables. Unit: bytes.
     cache_reserved_bytes: NotRequired[float]
+    #: Weights leave the device between the lookups of a step and their backward pass.
+    stash_weights: NotRequired[bool]
     #: The shards, at most two per rank of the largest cluster. A data_parallel table lists one full copy per rank.
     shards: list[ShardDocument]
 

@@ -33,6 +33,7 @@ class _TableFacts(StrictModel):
     sharding_type: SchemeName
     compute_kernel: KernelName
     cache_load_factor: Fraction | None = None
+    stash_weights: bool | None = None
     cache_reserved_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
 

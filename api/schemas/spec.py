@@ -10,6 +10,7 @@ from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.dense import DenseSpec
 from api.schemas.objectives import OrderedObjectiveSpec
 from api.schemas.referenced_plan import CheckpointPlanSpec, ReferencedPlanSpec
+from api.schemas.stash import StashSpec
 from api.schemas.table import Fraction, TableSpec
 from cost_models.hardware.profile_fields import FIELDS
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS, MAX_REMAINING_STEPS
@@ -52,6 +53,11 @@ class ModelSpec(StrictModel):
         default=None, description="Type of pooled outputs; null leaves it to the cost model.", examples=["fp32"]
     )
     dense: DenseSpec = Field(default_factory=DenseSpec, description="The dense part of the model.")
+    stash: StashSpec | None = Field(
+        default=None,
+        description="Weights that leave the accelerators while the dense part runs; null: none do.",
+        examples=[None],
+    )
     pipeline: Literal["none", "train_sparse_dist", "train_prefetch_sparse_dist"] = Field(
         default="train_sparse_dist",
         description="Training pipeline; it decides how many batches are held at once.",

@@ -15,6 +15,7 @@ from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
 from planner.options.enumerate import Families
 from planner.orchestration.family_sets.deadline import Deadline
+from planner.orchestration.placement.stash import NoStash, with_stash
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import PreviousPlanState, movement_of
 from planner.pricing.serving import latency_without_shards
@@ -68,6 +69,10 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
     if not within_move_budget(family_set, outcome.assignment):
         raise SolverDefect(f"{outcome.partitioner} returned a plan that moves more bytes than may move")
     placement = to_placement(context.problem, context.families, family_set, outcome.assignment)
+    try:
+        placement = with_stash(context.problem, placement)
+    except NoStash as error:
+        raise NoStash(bound) from error
     issues = verify(context.problem, placement)
     if issues:
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")

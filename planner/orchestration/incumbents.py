@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.orchestration.finish_plan import SolveContext, finish, relative_gap_of, result_of
 from planner.orchestration.limits.own_time import keeps_limits
+from planner.orchestration.placement.stash import NoStash
 from planner.orchestration.refine.faster_tier import move_rows_to_faster_tier
 from planner.solver.partitioners.base import Incumbent
 from planner.solver.partitioners.valid_start import within_move_budget
@@ -85,7 +86,10 @@ class IncumbentReporter:
             detail="the search is still running",
             partitioner=found.partitioner,
         )
-        self._last = finish(self._context, family_set, outcome, self.bound)
+        try:
+            self._last = finish(self._context, family_set, outcome, self.bound)
+        except NoStash:  # a later one may be finished
+            return
         self._reported_seconds = found.objective_seconds
         self._on_result(result_of(self._last))
         now = time.monotonic()

@@ -46,6 +46,11 @@ class TableFactsDocument(TypedDict):
             Example(0.002),
         ]
     ]
+    stash_weights: NotRequired[
+        Annotated[
+            bool, "Weights leave the device between the lookups of a step and their backward pass.", Example(True)
+        ]
+    ]
 
 
 class TableDocument(TableFactsDocument):
@@ -185,7 +190,22 @@ class WholeStepDocument(TypedDict):
     dense_all_reduce_seconds: Annotated[float, "All-reduce of dense gradients, hidden or not. Unit: seconds."]
     hidden_all_reduce_seconds: Annotated[float, "Of the all-reduce, under the dense backward pass. Unit: seconds."]
     overhead_seconds: Annotated[float, "step_overhead_seconds of the hardware; 0 where not known. Unit: seconds."]
+    stash_wait_seconds: Annotated[float, "Dense compute waits for copies of stashed weights. Unit: seconds."]
     evidence: Annotated[str, "The weakest number in it.", Example("measured")]
+
+
+class StashDocument(TypedDict):
+    """Weights that leave the device between the lookups of a step and their backward pass."""
+
+    num_tables: Annotated[int, "Tables that are stashed, each with all its shards.", Example(12)]
+    busiest_rank: Annotated[int, "The rank with the most stashed bytes.", Example(3)]
+    stashed_bytes: Annotated[int, "Of that rank. Unit: bytes.", Example(9_600_000_000)]
+    all_ranks_bytes: Annotated[int, "Of all ranks together. Unit: bytes."]
+    host_bytes: Annotated[int, "Pinned host memory of that rank, at most. Unit: bytes."]
+    to_host_seconds: Annotated[float, "That rank's copies to the host. Unit: seconds."]
+    to_device_seconds: Annotated[float, "That rank's copies back. Unit: seconds."]
+    forward_wait_seconds: Annotated[float, "Longest wait of dense compute for copies to the host. Unit: seconds."]
+    backward_wait_seconds: Annotated[float, "Longest wait of the backward pass for copies back. Unit: seconds."]
 
 
 class SharesDocument(TypedDict):
@@ -363,6 +383,7 @@ class StepLoadsDocument(TypedDict):
     whole_step: Annotated[
         WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."
     ]
+    stash: Annotated[StashDocument | None, "What is stashed; null where the spec stashes nothing."]
 
 
 class LoadsDocument(StepLoadsDocument):
@@ -440,3 +461,4 @@ class ScoreDocument(TypedDict):
     whole_step: NotRequired[
         Annotated[WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."]
     ]
+    stash: NotRequired[Annotated[StashDocument | None, "What is stashed; null where the spec stashes nothing."]]

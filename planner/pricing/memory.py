@@ -40,6 +40,7 @@ from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, keyed_bytes
 from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots, slot_bytes
 from planner.pricing.operators import CACHE_LINES, CacheBytes, shard_cache_bytes
+from planner.pricing.stash import host_buffer_bytes, room_bytes
 
 #: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
 #: ``optimizer_state`` is what an optimizer stores per weight, ``row_optimizer_state`` what it stores per row, and
@@ -234,7 +235,7 @@ def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
 
     TorchRec's ``HeuristicalStorageReservation``: a margin, a multiple of the dense
     parameters, and copies of one local batch's ids, poolings not counted. Activations of the dense part are reserved
-    where the spec gives them.
+    where the spec gives them, less what stashed weights make room for.
     """
     rules, activations = problem.reservation, problem.dense.activation_bytes
     return {
@@ -242,7 +243,7 @@ def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
         "dense_parameters": rules.dense_multiplier * problem.dense.parameter_bytes,
         "input_batches": float(math.ceil(problem.batch_pooling * ID_BYTES)) * rules.input_copies,
         "collective_buffers": rules.collective_bytes,
-        **({} if activations is None else {"activations": activations}),
+        **({} if activations is None else {"activations": activations - room_bytes(problem)}),
     }
 
 
@@ -253,6 +254,8 @@ def reserved_by_tier(problem: Problem, rank: int) -> dict[Tier, dict[str, float]
     share = cluster.tier_bytes(rank, Tier.DDR)
     if cluster.device_tier is not Tier.DDR and fraction and share:
         found[Tier.DDR] = {"margin": share - math.floor((1 - fraction) * share)}
+    if problem.stash is not None:
+        found[Tier.DDR] = {**found.get(Tier.DDR, {}), "stash_buffers": host_buffer_bytes(problem)}
     return found
 
 
@@ -267,5 +270,16 @@ def capacity_bytes(problem: Problem) -> Floats:
     left = [max(0.0, float(size) - sum(reserved_bytes(problem, float(size)).values())) for size in sizes]
     total[:, cluster.device_tier] = np.array(left)[which]
     if cluster.device_tier is not Tier.DDR:  # of which every rank has the same share
-        total[:, Tier.DDR] -= sum(reserved_by_tier(problem, 0).get(Tier.DDR, {}).values())
+        taken = sum(reserved_by_tier(problem, 0).get(Tier.DDR, {}).values())
+        total[:, Tier.DDR] = np.maximum(0.0, total[:, Tier.DDR] - taken)
     return total
+
+
+def sparse_capacity_bytes(problem: Problem) -> Floats:
+    """Return what of each rank's device tables may take while no activations are there, shape (num_ranks,)."""
+    found = []
+    for rank in range(problem.world_size):
+        size = problem.cluster.tier_bytes(rank, problem.cluster.device_tier)
+        taken = reserved_bytes(problem, size)
+        found.append(max(0.0, size - sum(held for line, held in taken.items() if line != "activations")))
+    return np.array(found)

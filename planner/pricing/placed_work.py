@@ -104,6 +104,12 @@ class PlacedWork:
             shard_bytes[caches.shard] += held
         return PlacedLedger(lines=lines, shard_bytes=shard_bytes)
 
+    def weight_bytes(self, problem: Problem) -> Floats:
+        """Return the weights of every shard where its kernel stores them, (num_shards,)."""
+        of_kind = shard_ledger(problem, self.work, table=self.table, stored_rows=self.stored_rows, ledger=EXACT)
+        weights: Floats = of_kind.bytes[self.kind, LINES.index("weights")]
+        return weights
+
     def lookups_by_rank(self, problem: Problem) -> tuple[Floats, Floats]:
         """Return the lookups of each rank in one step, and the bytes of the ids that reach it; (num_ranks,) each."""
         sent = np.where(IS_REPLICATED[self.work.scheme], 0.0, id_bytes(self.work.is_weighted))[self.kind]

@@ -19,7 +19,8 @@ for hosts (or pods) of :math:`L` ranks. Copies are cut from the gradients of a m
 once more for tables cut by columns, whose columns are put in order. Such a module goes through its sharding types one
 by one, so that the sum is an upper bound, and gathers :math:`O_h` while the gradients of :math:`P` are there. Ids stay
 through the step, for the backward pass needs them again; the pipelines differ in how many batches of them they hold,
-not in the order of the phases.
+not in the order of the phases. Stashed weights are held in all phases but the two of the dense part; ``stash`` and
+``restore`` are the moments when the copies to the host end and those back begin (:mod:`planner.pricing.stash`).
 
 References
 ----------
@@ -40,8 +41,9 @@ from cost_models.protocol import ShardWork
 from cost_models.vocabulary import ROUTES, Route, Scheme
 from planner.domain.plan.step_memory import MemoryPhase, StepMemory
 from planner.domain.problem.problem import Problem
-from planner.pricing.memory import EXACT, LINES, output_buffer_bytes, reserved_bytes
+from planner.pricing.memory import EXACT, LINES, output_buffer_bytes, reserved_bytes, sparse_capacity_bytes
 from planner.pricing.placed_work import PlacedWork
+from planner.pricing.stash import Copies
 
 #: Lines of the ledger that are buffers of a step, and no part of the tables.
 _BUFFERS = ("input_buffers", "output_buffers")
@@ -51,10 +53,13 @@ _CUTS_COLUMNS = np.array([scheme.facts.cuts_columns for scheme in Scheme])
 _Buffers = Mapping[MemoryPhase, Mapping[str, Floats]]
 
 
-def step_memory(problem: Problem, placed: PlacedWork, ledger_lines: Floats) -> tuple[StepMemory, ...] | None:
+def step_memory(
+    problem: Problem, placed: PlacedWork, ledger_lines: Floats, stashed_bytes: Floats
+) -> tuple[StepMemory, ...] | None:
     """Return what every rank holds in each phase; ``None`` where requests are served.
 
-    ``ledger_lines`` are the bytes of the ledger, shape (num_ranks, NUM_TIERS, len(LINES)).
+    ``ledger_lines`` are the bytes of the ledger, shape (num_ranks, NUM_TIERS, len(LINES)), ``stashed_bytes`` those of
+    weights that are stashed, (num_ranks,).
     """
     if problem.serving is not None:
         return None
@@ -62,6 +67,9 @@ def step_memory(problem: Problem, placed: PlacedWork, ledger_lines: Floats) -> t
     held = dict(zip(LINES, ledger_lines[:, device].T, strict=True))
     tables: Floats = ledger_lines[:, device].sum(axis=1) - sum(held[line] for line in _BUFFERS)
     buffers = _buffers(problem, placed)
+    if problem.stash is not None:
+        free = sparse_capacity_bytes(problem) - ledger_lines[:, device].sum(axis=1)
+        buffers, tables = _with_stash(problem, buffers, stashed_bytes, free), tables - stashed_bytes
     totals = np.stack([sum(lines.values(), np.zeros(problem.world_size)) for lines in buffers.values()], axis=1)
     by_phase = {phase: {name: line.tolist() for name, line in lines.items()} for phase, lines in buffers.items()}
     found = []
@@ -74,17 +82,17 @@ def step_memory(problem: Problem, placed: PlacedWork, ledger_lines: Floats) -> t
             **{name: reserved[name] for name in ("dense_parameters", "input_batches", "collective_buffers")},
         }
         in_phase = sum(persistent.values()) + totals[rank]
-        peak = MemoryPhase(int(np.argmax(in_phase)))
+        highest = int(np.argmax(in_phase))
         found.append(
             StepMemory(
                 device_bytes=capacity,
-                peak_bytes=float(in_phase[peak]),
-                peak_phase=peak,
+                peak_bytes=float(in_phase[highest]),
+                peak_phase=list(buffers)[highest],
                 persistent_bytes=persistent,
                 buffer_bytes={
                     phase: {name: line[rank] for name, line in lines.items()} for phase, lines in by_phase.items()
                 },
-                phase_bytes=dict(zip(MemoryPhase, in_phase.tolist(), strict=True)),
+                phase_bytes=dict(zip(buffers, in_phase.tolist(), strict=True)),
             )
         )
     return tuple(found)
@@ -150,6 +158,28 @@ def _buffers(problem: Problem, placed: PlacedWork) -> _Buffers:
         },
         MemoryPhase.BACKWARD_COMPUTE: {"gradients_of_outputs": gradients_of_outputs},
     }
+
+
+def _with_stash(problem: Problem, buffers: _Buffers, stashed_bytes: Floats, free_bytes: Floats) -> _Buffers:
+    """Return the lines of every phase with weights that leave the device, and the moments when they do.
+
+    Activations grow evenly, and have what is free until the copies to the host have ended; the same backward.
+    """
+    copies = Copies.of(problem)
+    if copies is None:
+        return buffers
+    then = []
+    for seconds, rate in zip(copies.dense_seconds, copies.bytes_per_second, strict=True):
+        grown = np.minimum(1.0, stashed_bytes / rate / seconds) if seconds > 0 else (stashed_bytes > 0) * 1.0
+        then.append(np.minimum(copies.activation_bytes * grown, np.maximum(free_bytes, 0.0)))
+    dense = (MemoryPhase.DENSE_FORWARD, MemoryPhase.DENSE_BACKWARD)
+    found = {
+        phase: lines if phase in dense else {**lines, "stashed_weights": stashed_bytes}
+        for phase, lines in buffers.items()
+    }
+    for phase, like, activations in zip((MemoryPhase.STASH, MemoryPhase.RESTORE), dense, then, strict=True):
+        found[phase] = {**buffers[like], "activations": activations, "stashed_weights": stashed_bytes}
+    return {phase: found[phase] for phase in sorted(found)}
 
 
 class _Pooled:

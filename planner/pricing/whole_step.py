@@ -1,10 +1,10 @@
 r"""Seconds of a whole training step of a plan, where the spec says how long its dense part takes.
 
-.. math:: S + F + B + \max(0, A - \min(B, F + B - H)) + O
+.. math:: S + F + B + \max(0, A - \min(B, F + B - H)) + O + W
 
 with ``S`` the phases of the embeddings less what dense compute hides, ``F`` and ``B`` dense compute forward and
-backward, ``A`` the all-reduce of dense gradients, ``H`` the hidden part of ``input_comm``, and ``O`` the overhead of a
-step.
+backward, ``A`` the all-reduce of dense gradients, ``H`` the hidden part of ``input_comm``, ``O`` the overhead of a
+step, and ``W`` what dense compute waits for copies of stashed weights.
 
 What overlaps under each of TorchRec's pipelines follows from what they start early:
 
@@ -48,6 +48,7 @@ def whole_step(
     sparse_seconds: float,
     hidden_seconds: Mapping[Phase, float],
     sparse_evidence: Evidence,
+    stash_wait_seconds: float = 0.0,
 ) -> WholeStep | None:
     """Return the whole step of a plan; ``None`` if requests are served or nothing is known of dense compute.
 
@@ -68,7 +69,7 @@ def whole_step(
         quantity = hardware.quantity(_OVERHEAD, needed_for="the overhead of a whole step")
         overhead = quantity.value
         evidence.append(quantity.evidence)
-    seconds = sparse_seconds + forward + backward + all_reduce - hidden + overhead
+    seconds = sparse_seconds + forward + backward + all_reduce - hidden + overhead + stash_wait_seconds
     samples = problem.batch_size_per_rank * problem.world_size
     return WholeStep(
         seconds=seconds,
@@ -80,5 +81,6 @@ def whole_step(
         dense_all_reduce_seconds=all_reduce,
         hidden_all_reduce_seconds=hidden,
         overhead_seconds=overhead,
+        stash_wait_seconds=stash_wait_seconds,
         evidence=max(evidence),
     )

@@ -26,6 +26,7 @@ from planner.pricing.phases import exposed_seconds, objective_of_ranks, phase_wi
 from planner.pricing.placed_work import PlacedWork
 from planner.pricing.serving import message_evidence, message_loads, serving_load
 from planner.pricing.starts import UsedStarts, starts_of_placement
+from planner.pricing.stash_load import stash_load, stashed_by_rank
 from planner.pricing.step_memory import step_memory
 from planner.pricing.tier_traffic import Traffic, shard_traffic
 from planner.pricing.whole_step import whole_step
@@ -86,9 +87,12 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     # A step takes its dense part, too, and checkpoints are no part of it.
     sparse_seconds = float(np.sum(exposed[list(STEP_PHASES)]))
     step_seconds = sparse_seconds + problem.dense.window_seconds
+    stashed = stashed_by_rank(problem, placement, placed)
+    stash = stash_load(problem, placement, stashed, ledger.by_tier()[:, problem.cluster.device_tier])
     step = whole_step(
         problem,
         hardware,
+        stash_wait_seconds=0.0 if stash is None else stash.wait_seconds,
         sparse_seconds=sparse_seconds,
         hidden_seconds={phase: float(hidden[phase]) for phase in STEP_PHASES if counted[phase]},
         sparse_evidence=Evidence(max(int(evidence[phase]) for phase in STEP_PHASES if counted[phase])),
@@ -116,7 +120,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
             ledger.lines,
             by_torchrec,
             placed.lookups_by_rank(problem),
-            step_memory(problem, placed, ledger.lines),
+            step_memory(problem, placed, ledger.lines, stashed),
         ),
         phases=tuple(
             PhaseLoad(
@@ -140,11 +144,13 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
             | problem.dense.hardware_numbers
             | {f"{tier.label}_bytes" for tier in used}
             | {"hbm_bytes_by_rank", "relative_speed_by_rank"}
+            | (set() if stash is None else {"host_link_bytes_per_second", "host_link_return_bytes_per_second"})
         ),
         checkpoint=checkpoint,
         serving=serving_load(problem.serving, rank_time),
         prediction=plan_prediction,
         whole_step=step,
+        stash=stash,
         starts=_start_loads(starts),
     )
 

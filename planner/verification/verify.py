@@ -21,9 +21,10 @@ from planner.domain.problem.table import PinnedTable, Table
 from planner.errors import Issue
 from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.registry import RUNTIMES
-from planner.pricing.memory import capacity_bytes
+from planner.pricing.memory import capacity_bytes, sparse_capacity_bytes
 from planner.verification.evaluate_placement import bytes_by_tier
 from planner.verification.overlap import overlapping_shards
+from planner.verification.stash import stash_issues
 from planner.verification.stored_state import checkpoint_issues
 
 #: Codes of what is wrong where the shards are no partition of the tables over the ranks.
@@ -306,6 +307,10 @@ def _group_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
 
 def _memory_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
     used, free = bytes_by_tier(problem, placement), capacity_bytes(problem)
+    device = problem.cluster.device_tier
+    if problem.stash is not None:  # what tables may take while no activations are there; the rest is followed below
+        free[:, device] = sparse_capacity_bytes(problem)
+    yield from stash_issues(problem, placement, used[:, device], free[:, device])
     for rank, tier in zip(*np.nonzero(used > free), strict=True):
         need, have = used[rank, tier], free[rank, tier]
         yield Issue(

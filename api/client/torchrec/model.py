@@ -174,6 +174,7 @@ def _live_table(module: nn.Module, config: BaseEmbeddingConfig, path: str, reaso
             feature_names=tuple(config.feature_names),
             optimizer=optimizer,
             hash_table=hash_table,
+            stash_weights=bool(getattr(config, "stash_weights", False)),  # releases before 1.8 have no such field
         )
     return None
 

@@ -10,6 +10,7 @@ from api.specs.checks.names import check_groups, check_names
 from api.specs.checks.objectives import check_objectives
 from api.specs.checks.serving import check_serving
 from api.specs.checks.shared_operators import check_shared_operators
+from api.specs.checks.stash import check_stash
 from api.specs.checks.tables import check_tables
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
@@ -30,6 +31,7 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_objectives(state, issues)
     check_dense(state, issues)
     check_checkpoint_plan(state, issues)
+    check_stash(state, issues)
     _check_settings(state, issues)
 
 

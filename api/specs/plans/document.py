@@ -119,6 +119,7 @@ def to_placement(plan: PlanDocument | CompactPlanDocument, device_tier: Tier) ->
                 compute_kernel=Kernel.from_label(table.compute_kernel),
                 cache_load_factor=table.cache_load_factor,
                 cache_reserved_bytes=table.cache_reserved_bytes,
+                stash_weights=table.stash_weights or False,
                 shards=its_shards,
             )
             for table, its_shards in zip(plan.tables, shards, strict=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from api.schemas.spec import HardwareOverrides, HardwareSpec, JointConstraintsSpec, ModelSpec, SpecDocument
+from api.schemas.stash import StashSpec
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from api.specs.to_domain.checkpoint import checkpoint_of
@@ -17,6 +18,7 @@ from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES, Problem, Reservation
 from planner.domain.problem.serving import Serving
+from planner.domain.problem.stash import Stash
 from planner.domain.problem.table import Table
 from planner.orchestration.placement.renamed import with_checkpoint_plan
 
@@ -101,6 +103,7 @@ def _problem(
         backward_comm_dtype=spec.model.backward_comm_dtype,
         output_dtype=spec.model.output_dtype,
         dense=dense,
+        stash=None if spec.model.stash is None else _stash(spec.model.stash),
         pipeline=spec.model.pipeline,
         reservation=_reservation(spec),
         same_rank=same_rank,
@@ -122,6 +125,14 @@ def _reservation(spec: SpecDocument) -> Reservation:
     if spec.serving is None:
         return margin
     return replace(margin, dense_multiplier=SERVING_DENSE_MULTIPLIER, input_copies=SERVING_INPUT_COPIES)
+
+
+def _stash(spec: StashSpec) -> Stash:
+    return Stash(
+        tables=None if spec.tables is None else frozenset(spec.tables),
+        link_share=spec.link_share,
+        max_wait_seconds=spec.max_wait_seconds,
+    )
 
 
 def _by_rank(numbers: list[float] | None) -> tuple[float, ...] | None:

@@ -21,6 +21,9 @@ class TablePlacement:
     #: device memory that FBGEMM leaves free when it allocates the cache; tables with different values never share a
     #: cache; ``None`` if nothing is stated
     cache_reserved_bytes: float | None = None
+    stash_weights: bool = (
+        False  # whether weights leave the device between the lookups of a step and their backward pass
+    )
     # What a launcher compares with its live model; empty where not known.
     module_path: str = ""  # of the embedding module that holds the table
     data_type: str = ""

@@ -11,6 +11,7 @@ from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.goals import GoalResult
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
+from planner.domain.plan.stash import StashLoad
 from planner.domain.plan.step_memory import StepMemory
 from planner.domain.plan.whole_step import WholeStep
 from planner.domain.problem.checkpoint import CheckpointLoad
@@ -143,6 +144,7 @@ class Evaluation:
     serving: ServingLoad | None = None  # of a request
     prediction: Prediction | None = None  # of a model that knows its errors
     whole_step: WholeStep | None = None  # of a training step of which the dense part is known
+    stash: StashLoad | None = None  # where the problem lets weights leave the device
     starts: tuple[StartLoad, ...] = ()  # in the seconds of every rank; () where none are priced
 
 

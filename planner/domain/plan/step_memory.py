@@ -12,11 +12,13 @@ class MemoryPhase(Code):
     FORWARD_COMPUTE = 0
     FORWARD_COMM = 1
     OUTPUT_CONCAT = 2  #: received rows are joined into the pooled rows of a module
-    DENSE_FORWARD = 3
-    DENSE_BACKWARD = 4
-    GRADIENT_SPLIT = 5  #: gradients of pooled rows are cut into what each rank receives
-    BACKWARD_COMM = 6
-    BACKWARD_COMPUTE = 7
+    STASH = 3  #: the copies of stashed weights to the host end; only where any are stashed
+    DENSE_FORWARD = 4
+    DENSE_BACKWARD = 5
+    RESTORE = 6  #: the copies of stashed weights back begin; only where any are stashed
+    GRADIENT_SPLIT = 7  #: gradients of pooled rows are cut into what each rank receives
+    BACKWARD_COMM = 8
+    BACKWARD_COMPUTE = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from cost_models.vocabulary import Evidence
 class WholeStep:
     """Seconds of one training step with its dense part, of the slowest rank in each phase.
 
-    ``seconds`` is the sum of ``sparse_seconds``, the two of dense compute, ``overhead_seconds`` and the part of the
-    all-reduce that sticks out.
+    ``seconds`` is the sum of ``sparse_seconds``, the two of dense compute, ``overhead_seconds``, ``stash_wait_seconds``
+    and the part of the all-reduce that sticks out.
     """
 
     seconds: float
@@ -22,4 +22,5 @@ class WholeStep:
     dense_all_reduce_seconds: float  # of dense gradients, hidden or not
     hidden_all_reduce_seconds: float  # of these, under the dense backward pass
     overhead_seconds: float  # ``step_overhead_seconds`` of the hardware
+    stash_wait_seconds: float  # of dense compute for copies of stashed weights
     evidence: Evidence  # the weakest number in it

@@ -12,6 +12,7 @@ from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.goals import CHECKPOINT_UPLOAD, STEP_TIME, Goal
 from planner.domain.problem.serving import Serving
+from planner.domain.problem.stash import Stash
 from planner.domain.problem.table import Table
 
 #: Of a training step; that of a problem with ``serving`` is REQUEST_LATENCY.
@@ -64,6 +65,7 @@ class Problem:
     backward_comm_dtype: str | None = None
     output_dtype: str | None = None
     dense: Dense = field(default_factory=Dense)
+    stash: Stash | None = None  # what may leave the device while the dense part runs; None: nothing
     pipeline: str = "train_sparse_dist"
     reservation: Reservation = field(default_factory=Reservation)
     same_rank: tuple[frozenset[int], ...] = ()  # groups of table indices
@@ -110,6 +112,12 @@ class Problem:
     def batch_pooling(self) -> float:
         """Ids that a local batch brings to all tables, as their pooling factors have it."""
         return sum(f.pooling_factor for t in self.tables for f in t.features) * self.samples_per_rank
+
+    @cached_property
+    def stashable_bytes(self) -> float:
+        """Weights of the tables that may be stashed, of all ranks together."""
+        allowed = None if self.stash is None else self.stash.tables
+        return sum(t.weight_bytes for t in self.tables if allowed is None or t.name in allowed)
 
     @property
     def world_size(self) -> int:

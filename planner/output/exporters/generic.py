@@ -27,6 +27,7 @@ from planner.output.plan_document import (
     ScoreDocument,
     ServingDocument,
     StartDocument,
+    StashDocument,
     StepLoadsDocument,
     SurrogateDocument,
     TerminationDocument,
@@ -102,6 +103,8 @@ def _table(table: TablePlacement, sizes: Ints) -> CompactTableDocument:
         "cache_load_factor": table.cache_load_factor,
         "shards": groups_of(table.shards, sizes),
     }
+    if table.stash_weights:
+        document["stash_weights"] = True
     if table.cache_reserved_bytes is not None:
         document["cache_reserved_bytes"] = table.cache_reserved_bytes
     # What a launcher compares with its live model, if the spec gave it.
@@ -162,6 +165,7 @@ def _step_loads(evaluation: Evaluation) -> StepLoadsDocument:
         "serving": None if evaluation.serving is None else image_of(ServingDocument, evaluation.serving),
         "prediction": None if evaluation.prediction is None else _prediction(evaluation.prediction),
         "whole_step": None if evaluation.whole_step is None else image_of(WholeStepDocument, evaluation.whole_step),
+        "stash": None if evaluation.stash is None else image_of(StashDocument, evaluation.stash),
     }
 
 

@@ -128,6 +128,7 @@ def _placed(table: CompactTableDocument) -> TablePlacement:
         shards=grouped_shards(groups, [Tier.from_label(group["tier"]) for group in groups]),
         cache_load_factor=table.get("cache_load_factor"),
         cache_reserved_bytes=table.get("cache_reserved_bytes"),
+        stash_weights=bool(table.get("stash_weights")),
         module_path=table.get("module_path") or "",
         data_type=table.get("data_type") or "",
         pooling=table.get("pooling") or "",

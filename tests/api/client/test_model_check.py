@@ -165,3 +165,17 @@ def test_tables_of_the_spec_or_of_the_model_alone() -> None:
 def test_a_document_that_is_no_spec() -> None:
     for spec in ({}, {"model": {"tables": [3]}}, {"model": {"tables": [{"name": 3}]}}):
         assert spec_differences(spec, tiny_model()) == [refuse("the spec has no list of named tables in model.tables")]
+
+
+def test_a_model_that_stashes_other_tables_than_the_plan_is_refused() -> None:
+    """Memory is planned for what is stashed: more tables would copy longer, fewer leave no room for activations."""
+    plan, model = tiny_plan(), tiny_model()
+    name = plan["tables"][0]["name"]
+    plan["tables"][0]["stash_weights"] = True
+    ((text, verdict),) = rated(plan, model)
+    assert verdict == "refuse"
+    assert text.startswith(f'table "{name}": stash_weights is True in the plan, False in the model; set')
+    stashing = [replace(table, stash_weights=table.name == name) for table in model]
+    assert rated(plan, stashing) == []
+    ((text, _),) = rated(tiny_plan(), stashing)
+    assert "stash_weights is False in the plan, True in the model" in text

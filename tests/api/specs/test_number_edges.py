@@ -123,6 +123,10 @@ SPECS: Mapping[str, dict[str, Any]] = {
         },
         hardware__overrides={"dense_efficiency": 0.5, "fp16_flops_per_second": 1e14},
     ),
+    "stash": tiny(
+        model__dense={"forward_seconds": 0.1, "backward_seconds": 0.2, "activation_bytes": 1e9},
+        model__stash={"link_share": 0.5, "max_wait_seconds": 0.001},
+    ),
     "layers": tiny(
         model__dense={
             "layers": {"mlp_widths": [[13, 8]], "cross_layers": {"num_layers": 2, "width": 64, "rank": 8}},

@@ -1,5 +1,7 @@
 """What a device holds over a step: lines by hand, the peak, and the phase of the peak."""
 
+from dataclasses import replace
+
 import pytest
 
 from cost_models.vocabulary import Kernel, Scheme, Tier
@@ -8,6 +10,7 @@ from planner.domain.plan.shards import Shards
 from planner.domain.plan.step_memory import MemoryPhase, StepMemory
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import Reservation
+from planner.domain.problem.stash import Stash
 from planner.pricing.memory import capacity_bytes, reserved_bytes
 from planner.verification.evaluate_placement import score
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
@@ -127,3 +130,33 @@ def test_requests_have_no_step() -> None:
         ),
     )
     assert all(load.step_memory is None for load in score(problem, placement, SERVING).ranks)
+
+
+def test_stashed_weights_are_away_while_the_dense_part_runs() -> None:
+    # 256 kB of one table at 30 GB/s are 8.5 us: of 0.1 s in which 1 GB of activations grow that is 85 kB
+    dense = Dense(forward_seconds=0.1, backward_seconds=0.2, activation_bytes=1e9)
+    tables = (make_table("a", ROWS, COLUMNS), make_table("b", ROWS, COLUMNS))
+    problem = make_problem(
+        *tables, cluster=make_cluster(1, RANKS), batch_size_per_rank=BATCH, dense=dense, stash=Stash()
+    )
+    placed = (replace(whole("a", 0), stash_weights=True), whole("b", 0))
+    placement = Placement(world_size=RANKS, ranks_per_host=RANKS, tables=placed)
+    evaluation = score(problem, placement, ROOFLINE)
+    memory, stash = evaluation.ranks[0].step_memory, evaluation.stash
+    assert memory is not None
+    assert stash is not None
+    size = ROWS * COLUMNS * 4.0
+    assert (stash.stashed_bytes, stash.num_tables, stash.busiest_rank) == (size, 1, 0)
+    assert memory.persistent_bytes["tables"] == size
+    away = {phase for phase, lines in memory.buffer_bytes.items() if "stashed_weights" not in lines}
+    assert away == {MemoryPhase.DENSE_FORWARD, MemoryPhase.DENSE_BACKWARD}
+    assert list(memory.phase_bytes) == list(MemoryPhase)
+    grown = memory.buffer_bytes[MemoryPhase.STASH]["activations"]
+    assert grown == pytest.approx(size / 30e9 / 0.1 * 1e9)
+    assert memory.buffer_bytes[MemoryPhase.RESTORE]["activations"] == pytest.approx(grown / 2)
+    assert memory.phase_bytes[MemoryPhase.DENSE_FORWARD] == pytest.approx(2 * POOLED + 1e9 + size + stays(memory))
+
+
+def stays(memory: StepMemory) -> float:
+    """What is no table and stays."""
+    return sum(memory.persistent_bytes.values()) - memory.persistent_bytes["tables"]

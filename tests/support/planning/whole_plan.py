@@ -22,6 +22,7 @@ from planner.domain.plan.plan import (
     TierLoad,
 )
 from planner.domain.plan.shards import Shards
+from planner.domain.plan.stash import StashLoad
 from planner.domain.plan.step_memory import MemoryPhase, StepMemory
 from planner.domain.plan.whole_step import WholeStep
 from planner.domain.problem.checkpoint import CheckpointLoad, CheckpointSize
@@ -70,6 +71,7 @@ def _table(name: str) -> TablePlacement:
         shards=shards,
         cache_load_factor=0.2,
         cache_reserved_bytes=0.25,
+        stash_weights=True,
         module_path="sparse.ebc",
         data_type="fp32",
         pooling="sum",
@@ -152,7 +154,19 @@ def _evaluation() -> Evaluation:
             dense_all_reduce_seconds=0.3,
             hidden_all_reduce_seconds=0.1,
             overhead_seconds=0.1,
+            stash_wait_seconds=0.0,
             evidence=Evidence.ESTIMATED,
+        ),
+        stash=StashLoad(
+            num_tables=1,
+            busiest_rank=1,
+            stashed_bytes=50.0,
+            all_ranks_bytes=80.0,
+            host_bytes=100.0,
+            to_host_seconds=0.01,
+            to_device_seconds=0.02,
+            forward_wait_seconds=0.0,
+            backward_wait_seconds=0.0,
         ),
         prediction=Prediction(
             coverage=0.9,

@@ -36,7 +36,9 @@ def to_torchrec(plan: PlanToExport) -> dict[str, object]:
         path, (num_rows, num_columns) = _module_path(placed, plan.module_path), extent(placed)
         name = name_in_module(path, placed.name)
         modules.setdefault(path, {})[name] = _parameter_sharding(placed, plan.device, ranks_per_host)
-        tables.append({"name": name, "module_path": path, "num_embeddings": num_rows, "embedding_dim": num_columns})
+        facts = {"name": name, "module_path": path, "num_embeddings": num_rows, "embedding_dim": num_columns}
+        # TorchRec has no place for it in a plan: the launcher sets it in the table's config.
+        tables.append({**facts, "stash_weights": True} if placed.stash_weights else facts)
     return {
         "torchrec_min_version": TORCHREC_MIN_VERSION,
         "world_size": plan.placement.world_size,

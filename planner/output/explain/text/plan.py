@@ -25,6 +25,7 @@ from planner.output.explain.text.movement import movement_lines
 from planner.output.explain.text.objectives import objective_lines
 from planner.output.explain.text.prediction import prediction_lines
 from planner.output.explain.text.starts import start_lines
+from planner.output.explain.text.stash import stash_lines
 from planner.output.explain.text.step_memory import step_memory_lines
 from planner.output.explain.text.storage import storage_of, with_storage
 from planner.output.explain.text.whole_step import whole_step_lines
@@ -74,6 +75,7 @@ def explain_plan(plan: CompactPlanDocument) -> str:
         _rank_times(plan),
         _rank_bytes(plan),
         step_memory_lines(plan),
+        stash_lines(plan),
         _tiers(plan),
         checkpoint_lines(plan),
         _schemes(plan),

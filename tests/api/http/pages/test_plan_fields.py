@@ -9,6 +9,8 @@ from typing import get_args, get_type_hints, is_typeddict
 import pytest
 
 from planner.domain.plan.step_memory import MemoryPhase
+from planner.domain.problem.dense import Dense
+from planner.domain.problem.stash import Stash
 from planner.output import checkpoint_document
 from planner.output import plan_document as definition
 from planner.pricing.memory import LINES
@@ -40,6 +42,7 @@ VARIABLES = {
     "size": checkpoint_document.CheckpointSizeDocument,
     "rank": definition.RankDocument,
     "memory": definition.StepMemoryDocument,
+    "stash": definition.StashDocument,
     "phase": definition.PhaseDocument,
     "start": definition.StartDocument,
     "tier": definition.TierDocument,
@@ -147,7 +150,9 @@ def test_the_memory_page_shows_every_phase_and_line_of_a_step(root: Path) -> Non
     assert phases is not None
     assert re.findall(r'"(\w+)"', phases[1]) == list(MemoryPhase.labels())
     _, placement = one_table_plan()
-    (memory, *_) = [one.step_memory for one in score(make_problem(make_table(dim=128)), placement, ROOFLINE).ranks]
+    dense = Dense(forward_seconds=1.0, backward_seconds=1.0, activation_bytes=1e6)
+    problem = make_problem(make_table(dim=128), dense=dense, stash=Stash())
+    (memory, *_) = [one.step_memory for one in score(problem, placement, ROOFLINE).ranks]
     assert memory is not None
     lines = {*memory.persistent_bytes, *(line for held in memory.buffer_bytes.values() for line in held)}
     number = {line: int(code) for line, code in re.findall(r"^  (\w+): (\d+),$", colours[1], re.MULTILINE)}

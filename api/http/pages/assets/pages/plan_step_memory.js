@@ -10,23 +10,26 @@ const PHASES = [
   "forward_compute",
   "forward_comm",
   "output_concat",
+  "stash",
   "dense_forward",
   "dense_backward",
+  "restore",
   "gradient_split",
   "backward_comm",
   "backward_compute",
 ];
 const LINE_COLOURS = {
   tables: 0,
-  dense_parameters: 8,
-  input_batches: 9,
+  stashed_weights: 7,
+  dense_parameters: 9,
+  input_batches: 6,
   input_buffers: 1,
-  collective_buffers: 7,
+  collective_buffers: 8,
   lookup_outputs: 2,
   sent_rows: 3,
   received_rows: 4,
   pooled_rows: 5,
-  activations: 6,
+  activations: 2,
   gradients_of_pooled_rows: 4,
   gradient_copies: 5,
   sent_gradients: 3,
@@ -86,5 +89,24 @@ export function stepMemory(plan) {
           bars,
         ),
     }),
+    plan.stash && stashed(plan.stash, plan.tables),
+  ];
+}
+
+/** What leaves the accelerators while the dense part runs. */
+function stashed(stash, tables) {
+  if (stash.num_tables === 0) return h("p", {}, "Nothing is stashed: activations fit beside all tables.");
+  const names = tables.filter((entry) => entry.stash_weights).map((entry) => entry.name);
+  return [
+    h("h3", {}, "Stashed weights"),
+    h(
+      "p",
+      {},
+      `Tables that leave the accelerators while the dense part runs: ${stash.num_tables}, of `,
+      `${format.bytes(stash.all_ranks_bytes)} on all ranks, at most ${format.bytes(stash.stashed_bytes)}, on rank ${stash.busiest_rank}, `,
+      `which copies ${format.seconds(stash.to_host_seconds)} to the host and ${format.seconds(stash.to_device_seconds)} back. `,
+      `Dense compute waits ${format.seconds(stash.forward_wait_seconds + stash.backward_wait_seconds)} for copies.`,
+    ),
+    h("details", {}, h("summary", {}, "Stashed tables"), h("p", {}, names.join(", "))),
   ];
 }

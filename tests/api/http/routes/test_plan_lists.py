@@ -100,6 +100,23 @@ def test_a_checkpoint_is_mapped_onto_another_plan(live: Live, digests: list[str]
     assert_problem(live.get(f"/v1/plans/{digests[0]}/reshard/{NOTHING}"), 404, "not-found")
 
 
+def test_a_job_resumes_on_more_ranks_from_a_plan_that_is_stored(live: Live, digests: list[str]) -> None:
+    asked = {"digest": digests[0], "keep": "schemes"}
+    spec = tiny(name="resumed", checkpoint_plan=asked, hardware__ranks_per_host=4)
+    solve = live.solve(spec)
+    digest = solve["result"]["plan_digest"]
+    plan, before = live.get(f"/v1/plans/{digest}").json(), live.get(f"/v1/plans/{digests[0]}").json()
+    assert plan["world_size"] == 4
+    schemes = [[table["sharding_type"] for table in one["tables"]] for one in (before, plan)]
+    assert schemes[0] == schemes[1]
+    found = live.get(f"/v1/plans/{digests[0]}/reshard/{digest}").json()
+    assert (found["old_world_size"], found["new_world_size"]) == (2, 4)
+    assert [table["state"] for table in found["tables"]] == ["read", "read"]
+    refused = live.post("/v1/solves", json=tiny(checkpoint_plan={"digest": NOTHING}))
+    problem = assert_problem(refused, 422, "invalid-problem")
+    assert [item["pointer"] for item in problem["errors"]] == ["/checkpoint_plan/digest"]
+
+
 def test_slices_of_all_ranks_are_the_plan(live: Live, digests: list[str]) -> None:
     url = f"/v1/plans/{digests[0]}"
     plan = live.get(url).json()

@@ -114,6 +114,15 @@ SPECS: Mapping[str, dict[str, Any]] = {
     "sorted slots": tiny(
         model__tables__0__hash_table={"mode": "zch", "eviction": "lru", "eviction_interval": 10, "capacity": 1200}
     ),
+    "slots found by key": tiny(
+        runtime="dynamicemb",
+        model__tables__0__hash_table={
+            "mode": "dynamicemb",
+            "capacity": 1200,
+            "bucket_size": 64,
+            "initial_capacity_per_rank": 200,
+        },
+    ),
     "operations": tiny(
         model__dense={
             "forward_flops_per_sample": 1e6,

@@ -9,7 +9,7 @@ from planner.options.module_rules import module_rules
 from planner.solver.problem import Scope
 from tests.support.brute_force.whole_optimum import Listed, listed_problems
 
-_RUNTIMES = ("torchrec", "generic", "torcheasyrec", "distributed_embeddings")
+_RUNTIMES = ("torchrec", "generic", "torcheasyrec", "dynamicemb", "distributed_embeddings")
 _COST_MODELS = ("roofline", "torchrec", "serving")
 
 

@@ -84,6 +84,7 @@ def _tiny_spec(number: int, attempt: int) -> Spec:
     if "serving" not in spec:
         _group_hosts(spec, np.random.default_rng((number, attempt, 4)))
         _hash_ids(spec, np.random.default_rng((number, attempt, 5)))
+        _find_by_key(spec, np.random.default_rng((number, attempt, 6)))
     return spec
 
 
@@ -101,6 +102,20 @@ def _hash_ids(spec: Spec, rng: np.random.Generator) -> None:
         if spec["runtime"] == "torchrec" and rng.random() < 0.15:
             found = _HASH_TABLES[int(rng.integers(len(_HASH_TABLES)))]
             table |= {"hash_table": found, "module_path": f"m.mc.{table['name']}"}
+
+
+def _find_by_key(spec: Spec, rng: np.random.Generator) -> None:
+    """Give some specs the runtime dynamicemb, and hash tables of it."""
+    if spec["runtime"] != "torcheasyrec" or rng.random() >= 0.4:
+        return
+    spec |= {"runtime": "dynamicemb", "cost_model": "roofline"}  # which has laws of them
+    kernels = (None, ["hash"], ["hash_caching"], ["hash_hybrid"], ["hash_host"])
+    which = kernels[int(rng.integers(len(kernels)))]
+    for table in spec["model"]["tables"]:
+        if rng.random() < 0.7:
+            constraints = {"cache_load_factors": [0.3]} | ({} if which is None else {"compute_kernels": which})
+            eviction = ("none", "timestamp", "lfu", "timestamp_lfu")[int(rng.integers(4))]
+            table |= {"hash_table": {"mode": "dynamicemb", "eviction": eviction}, "constraints": constraints}
 
 
 def _with_previous(spec: Spec, request: SolveRequest, number: int) -> Spec:

@@ -9,7 +9,7 @@ from tests.support.oracle.shards import Job, Shard, Table
 Moments = Counter[tuple[str, str]]  # by phase and line
 
 _WHOLE = ("table_wise", "column_wise", "table_column_wise")
-_OVER_HOSTS = ("table_row_wise", "grid_shard")
+_OVER_GROUPS = ("table_row_wise", "grid_shard")
 _BY_COLUMNS = ("column_wise", "table_column_wise", "grid_shard")
 
 
@@ -47,8 +47,8 @@ def _elements(job: Job) -> tuple[float, float, float]:
     return stored, forward, backward
 
 
-def _travels_by_host(job: Job, scheme: str) -> bool:
-    return scheme in _OVER_HOSTS and job.machine.world > job.machine.per_host
+def _travels_by_group(job: Job, scheme: str) -> bool:
+    return scheme in _OVER_GROUPS and job.machine.groups > 1
 
 
 def _everywhere(job: Job, scheme_of: dict[str, str], table_of: dict[str, Table], several: set[str]) -> Moments:
@@ -57,7 +57,7 @@ def _everywhere(job: Job, scheme_of: dict[str, str], table_of: dict[str, Table],
     pieces: Counter[str] = Counter()
     for name, scheme in scheme_of.items():
         cells = job.batch * table_of[name].outputs * table_of[name].num_columns
-        is_message = scheme in _WHOLE or _travels_by_host(job, scheme)
+        is_message = scheme in _WHOLE or _travels_by_group(job, scheme)
         columns = 1 if scheme in _BY_COLUMNS else 0
         for phase in ("output_concat", "dense_forward", "dense_backward"):
             found[phase, "pooled_rows"] += cells * stored
@@ -82,8 +82,8 @@ def _everywhere(job: Job, scheme_of: dict[str, str], table_of: dict[str, Table],
 def _of_shard(job: Job, shard: Shard, is_of_several: bool) -> Moments:
     stored, forward, backward = _elements(job)
     outputs = math.ceil(shard.o * shard.columns * stored * (1 - 1e-12))
-    cells, by_host = outputs / stored, _travels_by_host(job, shard.scheme)
-    part = 1 / job.machine.per_host if by_host else 0.0
+    cells, by_group = outputs / stored, _travels_by_group(job, shard.scheme)
+    part = 1 / job.machine.per_group if by_group else 0.0
     sent = 1.0 if shard.scheme in _WHOLE else 2 * part
     found: Moments = Counter()
     found["forward_compute", "lookup_outputs"] = found["forward_comm", "lookup_outputs"] = outputs
@@ -91,7 +91,7 @@ def _of_shard(job: Job, shard: Shard, is_of_several: bool) -> Moments:
     if shard.is_replica:
         found["backward_compute", "gradients_of_outputs"] = outputs
         return found
-    gathered = 0 if by_host and not is_of_several else 1
+    gathered = 0 if by_group and not is_of_several else 1
     found["backward_comm", "gradients_of_outputs"] = cells * backward * (gathered + part)
     found["backward_compute", "gradients_of_outputs"] = cells * backward * (1 + part)
     return found

@@ -122,6 +122,11 @@ SPECS: Mapping[str, dict[str, Any]] = {
             "bucket_size": 64,
             "initial_capacity_per_rank": 200,
         },
+    "ordered": tiny(
+        objectives=[
+            {"name": "step_time"},
+            {"name": "fullest_rank", "tolerance": 0.1, "tolerance_seconds": 1e-5, "tolerance_bytes": 1e3},
+        ]
     ),
     "operations": tiny(
         model__dense={

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme, Tier
+from planner.domain.plan.goals import GoalResult, TradePoint
 from planner.domain.plan.movement import Movement, RankPair
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import (
@@ -54,6 +55,25 @@ def whole_plan() -> Plan:
             is_bound_final=False,
         ),
         late_gain_seconds=0.02,
+        goals=(
+            GoalResult(
+                name="fullest_rank",
+                unit="share",
+                value=0.5,
+                value_before=0.75,
+                value_at_turn=0.5,
+                lower_bound=0.4,
+                limits={"step_time": 1.1},
+                points=(
+                    TradePoint(
+                        weights={"step_time": 1.0},
+                        limits={"fullest_rank": 0.6},
+                        values={"step_time": 1.05, "fullest_rank": 0.55},
+                        least_sum=0.9,
+                    ),
+                ),
+            ),
+        ),
         surrogate=Surrogate(
             seconds=1.0, lower_bound_seconds=0.8, relative_gap=0.25, round=1, num_rounds=3, moved_shards=2
         ),

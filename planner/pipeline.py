@@ -21,7 +21,7 @@ from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.options.host_memory_fallback import (
     allow_host_memory,
     explain_missing_host_memory,
-    spilled_kernels,
+    spilled_labels,
     with_kernels_of,
 )
 from planner.orchestration.conclude import BYTES_MOVED, conclude
@@ -158,7 +158,7 @@ def _spilled(problem: Problem) -> Assumption:
     """Say that host memory was offered, and why."""
     prefetches = problem.pipeline == PREFETCH_PIPELINE
     ahead = "" if prefetches else "; model.pipeline train_prefetch_sparse_dist would fill caches under dense compute"
-    labels = " and ".join(kernel.label for kernel in spilled_kernels(problem))
+    labels = spilled_labels(problem)
     return Assumption(
         subject="constraints.compute_kernels",
         value=f"the tables do not fit into the accelerators' memory: {labels} were considered too{ahead}",

@@ -86,6 +86,12 @@ def spilled_kernels(problem: Problem) -> tuple[Kernel, ...]:
     return host_kernels(RUNTIMES[problem.runtime], problem.tables)
 
 
+def spilled_labels(problem: Problem) -> str:
+    """Return the names of these kernels: ``"a and b"`` or ``"a, b and c"``."""
+    *others, last = (kernel.label for kernel in spilled_kernels(problem))
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def host_kernels(runtime: Runtime, tables: Iterable[Table]) -> tuple[Kernel, ...]:
     """Return the kernels that a runtime has for some of the tables, and whose rows lie in the memory of the host."""
     offered = HOST_KERNELS - DEVICE_KERNELS

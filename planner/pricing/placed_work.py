@@ -141,7 +141,7 @@ def _lookups(problem: Problem, work: ShardWork, table: Ints, kind: Ints, shards:
     lookups, blocks = work.lookups[kind], table_columns(problem).row_blocks
     if RUNTIMES[problem.runtime].has_modulo_rows:
         return lookups
-    is_cut = (work.row_shards > 1) & blocks.is_uneven[table] & ~IS_HASHED[work.kernel]
+    is_cut = (work.row_shards > 1) & blocks.is_uneven[table]
     for one, some in by_owner(table[kind], np.flatnonzero(is_cut[kind])):
         share = blocks.lookups_of(one, shards.row_offset[some], shards.row_end[some])
         lookups[some] = work.batch_ids[kind[some]] * work.num_ranks * share

@@ -14,7 +14,7 @@ import numpy as np
 from cost_models.analytic.sizes import DEFAULT_ELEMENT_BYTES, INFERENCE_ROW_ALIGNMENT_BYTES, id_bytes
 from cost_models.arrays import Bools, Codes, Floats, Ints
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import IS_HASHED, IS_REPLICATED, Scheme, Tier
+from cost_models.vocabulary import IS_REPLICATED, Scheme, Tier
 from planner.access.table_columns import TableColumns
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
@@ -58,9 +58,7 @@ def build_work(
     of_batch = np.where(replicated, _replica_share(problem), 1.0)  # what a rank's share of a request becomes there
     ids_of_all = columns.batch_ids[table] * cluster.world_size
     cached = np.full(table.shape, np.nan) if cache_load_factor is None else cache_load_factor
-    # Rows of hash tables lie where their keys fall, whatever the runtime does with others.
-    is_modulo = IS_HASHED[kernel] | RUNTIMES[problem.runtime].has_modulo_rows
-    ranges = np.where(is_modulo, np.ones_like(split), split)
+    ranges = np.ones_like(split) if RUNTIMES[problem.runtime].has_modulo_rows else split
     lookup_parts, distinct_parts = (
         np.where(ranges > 1, parts, split) for parts in columns.row_blocks.heaviest(table, ranges)
     )

@@ -20,7 +20,7 @@ from planner.errors import Issue
 from planner.options.host_memory_fallback import (
     allow_host_memory,
     explain_missing_host_memory,
-    spilled_kernels,
+    spilled_labels,
     unused_tiers,
 )
 from planner.pricing.memory import capacity_bytes
@@ -99,8 +99,9 @@ def _exceeded_memory(problem: Problem) -> Iterator[Issue]:
     host_bytes = float(sum(room[tier] for tier in host_tiers))
     of_host = " and ".join(f"{format_bytes(float(room[tier]))} of {tier.label}" for tier in host_tiers)
     if wider is not None and bound_bytes <= device_bytes and needed_bytes <= device_bytes + host_bytes:
-        kernels = " and ".join(kernel.label for kernel in spilled_kernels(problem))
-        message += f": {kernels} will be considered for tables that name no compute_kernels, in {of_host}"
+        message += (
+            f": {spilled_labels(problem)} will be considered for tables that name no compute_kernels, in {of_host}"
+        )
         hint = _host_memory_hint(problem)
     else:
         if host_bytes and bound_bytes <= device_bytes:

@@ -148,6 +148,9 @@ def test_kernels_of_hash_tables_are_named_as_others_are() -> None:
 def test_cost_models_without_a_formula_are_refused() -> None:
     with pytest.raises(UnsupportedWork, match='cost model "torchrec" cannot price kernel hash'):
         request_of(table(), cost_model="torchrec")
+    large = table("country", None, num_embeddings=10**6)
+    with pytest.raises(UnsupportedWork, match="kernel hash"):
+        request_of(table(), large, cost_model="torchrec")
     bucket = {**KEYED, "bucket_size": 100}
     found = issues_of(table(), table("b", bucket), cost_model="torchrec")
     assert [issue.pointer for issue in found] == ["/model/tables/1/hash_table", "/cost_model"]

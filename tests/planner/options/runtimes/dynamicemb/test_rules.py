@@ -11,12 +11,15 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import PinnedPiece, PinnedTable, Table, TableConstraints
 from planner.options.enumerate import enumerate_families
-from planner.options.host_memory_fallback import allow_host_memory, spilled_kernels, with_kernels_of
+from planner.options.host_memory_fallback import allow_host_memory, spilled_kernels, spilled_labels, with_kernels_of
 from planner.options.runtimes.dynamicemb.rules import DynamicEmb
 from planner.options.runtimes.registry import RUNTIMES
 from planner.pipeline import plan
+from planner.pricing.hash_tables.dynamicemb import KEYED_LINES
+from planner.pricing.hash_tables.slot_columns import SLOT_LINES
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy
+from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.dynamicemb_tables import make_hash_table
@@ -77,6 +80,8 @@ def test_host_memory_is_offered_to_tables_that_name_no_kernels() -> None:
     assert (Scheme.ROW_WISE, Kernel.HASH_CACHING, 0.1) in options_of(wider)
     both = problem_of(make_hash_table("h"), make_table("t"))
     assert spilled_kernels(both) == (Kernel.FUSED_UVM, Kernel.FUSED_UVM_CACHING, Kernel.HASH_CACHING)
+    assert spilled_labels(both) == "fused_uvm, fused_uvm_caching and hash_caching"
+    assert spilled_labels(problem) == "hash_caching"
 
 
 @pytest.mark.parametrize("runtime", sorted(RUNTIMES.keys() - {"dynamicemb"}))
@@ -160,6 +165,15 @@ def test_plans_are_verified() -> None:
     assert verify(problem, placement) == ()
     assert [one.compute_kernel for one in placement.tables if one.name == "h"] == [Kernel.HASH]
     assert placement.tables[0].cache_reserved_bytes is None
+
+
+def test_plans_without_hash_tables_have_the_ledger_of_before() -> None:
+    for table, has_lines in ((make_hash_table(), True), (make_table(), False)):
+        problem = problem_of(table)
+        evaluated = score(problem, solved(problem), ROOFLINE)
+        for rank in evaluated.ranks:
+            assert all(({*KEYED_LINES} <= lines.keys()) is has_lines for lines in rank.ledger_bytes.values())
+            assert all({*SLOT_LINES}.isdisjoint(lines) for lines in rank.ledger_bytes.values())
 
 
 def test_tables_that_do_not_fit_are_cached_in_host_memory() -> None:

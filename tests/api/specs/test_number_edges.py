@@ -122,6 +122,7 @@ SPECS: Mapping[str, dict[str, Any]] = {
             "bucket_size": 64,
             "initial_capacity_per_rank": 200,
         },
+    ),
     "ordered": tiny(
         objectives=[
             {"name": "step_time"},

@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from cost_models.arrays import Bools, Codes, Floats, Ints, arrays_of, freeze, take_rows
+from cost_models.collectives.whole_job import WholeJob
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import NUM_PHASES, Phase
 
@@ -78,6 +79,8 @@ class ShardWork:
     is_weighted: Bools
     is_pooled: Bools
     is_trained: Bools  # whether an optimizer changes the rows that were looked up
+    #: all ranks of the job, where these are a sharding group of it: gradients of replicas are added up over all of them
+    job: WholeJob | None = None
 
     # Bytes of one element on the wire and in the output; NaN if the spec leaves it to
     # the model (TorchRec: the table's type; roofline: fp32).
@@ -130,14 +133,14 @@ class ShardWork:
 class ShardSeconds:
     """Predicted time of each shard on its rank, per phase, and how well it is known."""
 
-    seconds: Floats  # (num_shards, NUM_PHASES), >= 0
+    seconds: Floats  # (num_shards, NUM_PHASES), >= 0; a planner may add phases of its own
     #: Evidence codes, (num_shards, NUM_PHASES): the weakest hardware number in each entry;
     #: entries of zero seconds carry MEASURED, since nothing was needed to know them
     evidence: Codes
 
     def __post_init__(self) -> None:
         """Check shapes and make the arrays read-only."""
-        if self.seconds.ndim != 2 or self.seconds.shape[1] != NUM_PHASES:
+        if self.seconds.ndim != 2 or self.seconds.shape[1] < NUM_PHASES:
             raise ValueError("Expected seconds of shape (num_shards, NUM_PHASES).")
         if self.evidence.shape != self.seconds.shape:
             raise ValueError("Expected evidence of the shape of seconds.")

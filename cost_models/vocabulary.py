@@ -220,10 +220,13 @@ class Phase(Code):
     PREFETCH = 5
     #: no part of a step that a cost model prices: what checkpoints cost per step, if the spec balances them
     CHECKPOINT = 6
+    #: no part that a cost model prices either, and none of its arrays has a column for it: what a step pays for
+    #: averaging the weights of sharding groups, which are replicas of each other, every so many steps
+    REPLICA_SYNC = 7
 
 
 #: The phases that cost models price.
-STEP_PHASES = tuple(phase for phase in Phase if phase is not Phase.CHECKPOINT)
+STEP_PHASES = tuple(phase for phase in Phase if phase not in (Phase.CHECKPOINT, Phase.REPLICA_SYNC))
 
 
 class Evidence(Code):
@@ -235,5 +238,6 @@ class Evidence(Code):
     ESTIMATED = 3  #: a model assumption or a ratio: calibrate before trusting it
 
 
-NUM_PHASES = len(Phase)
+#: Columns of what cost models return.
+NUM_PHASES = len(Phase) - 1
 NUM_TIERS = len(Tier)

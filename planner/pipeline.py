@@ -28,6 +28,7 @@ from planner.orchestration.conclude import BYTES_MOVED, conclude
 from planner.orchestration.explore import explore
 from planner.orchestration.finish_plan import SolveContext, result_of, within_bound
 from planner.orchestration.goals.pursue import limits_of_first, pursue_goals
+from planner.orchestration.group_sizes.plan_group_sizes import plan_group_sizes
 from planner.orchestration.incumbents import IncumbentReporter, OnResult
 from planner.orchestration.limits.own_time import StepsToTry, broken_limits, with_limits
 from planner.orchestration.limits.resident import with_resident_bytes
@@ -101,6 +102,10 @@ def plan(
     )
     if isinstance(cost_model, AssignmentModel):
         return plan_by_relinearisation(problem, cost_model, limits, solve, previous=previous, on_result=on_result)
+    if problem.replica_groups is not None and not problem.replica_groups.is_decided:
+        return _plan_by_group_size(
+            problem, cost_model, limits, on_result, partitioner=partitioner, assumptions=assumptions, previous=previous
+        )
 
     def by_shards(problem: Problem, limits: SolveLimits) -> PlanResult:
         return _plan_by_shards(
@@ -108,6 +113,35 @@ def plan(
         )
 
     return solve_with_stash(problem, limits, by_shards)
+
+
+def _plan_by_group_size(
+    problem: Problem,
+    cost_model: CostModel,
+    limits: SolveLimits,
+    on_result: OnResult | None,
+    *,
+    partitioner: Partitioner,
+    assumptions: tuple[Assumption, ...],
+    previous: PreviousPlan | None,
+) -> PlanResult:
+    """Plan a problem whose sharding groups may have several sizes; only where none has a plan, say what would help."""
+
+    def solve(of_group: Problem, within: SolveLimits, on_result: OnResult | None) -> PlanResult:
+        return _plan_by_shards(
+            of_group,
+            cost_model,
+            within,
+            on_result,
+            partitioner=partitioner,
+            assumptions=assumptions,
+            previous=previous,
+            is_diagnosed=False,
+        )
+
+    result = plan_group_sizes(problem, cost_model, limits, solve, on_result)
+    assert problem.replica_groups is not None
+    return _diagnosed(result, problem.of_group(problem.replica_groups.sizes[-1]), cost_model, limits)
 
 
 def _plan_by_shards(
@@ -119,8 +153,9 @@ def _plan_by_shards(
     partitioner: Partitioner,
     assumptions: tuple[Assumption, ...],
     previous: PreviousPlan | None,
+    is_diagnosed: bool = True,
 ) -> PlanResult:
-    """Plan a problem under a model whose prices of shards add up."""
+    """Plan a problem under a model whose prices of shards add up; without a plan, say what would help if asked to."""
     began = time.monotonic()
     if previous is not None:
         problem = with_kernels_of(allow_previous_piece_widths(problem, previous), previous.placement)
@@ -132,16 +167,17 @@ def _plan_by_shards(
         on_result=on_result,
         began_seconds=began,
     )
+    diagnosed = _diagnosed if is_diagnosed else _as_it_is
     result = solve(problem, limits, assumptions)
     if result.plan is not None or result.limit in _OF_THE_USER or not is_short_of_memory(problem, cost_model):
-        return _diagnosed(result, problem, cost_model, limits)
+        return diagnosed(result, problem, cost_model, limits)
     wider = allow_host_memory(problem)
     if wider is None:
         details = "; ".join(part for part in (result.detail, explain_missing_host_memory(problem)) if part)
-        return _diagnosed(replace(result, detail=details), problem, cost_model, limits)
+        return diagnosed(replace(result, detail=details), problem, cost_model, limits)
     if any(table.constraints.compute_kernels is None for table in problem.tables):
         result = solve(wider, _extended(limits, began), (*assumptions, _spilled(problem)))
-    return _diagnosed(result, wider, cost_model, limits)
+    return diagnosed(result, wider, cost_model, limits)
 
 
 def _extended(limits: SolveLimits, began_seconds: float) -> SolveLimits:
@@ -277,3 +313,7 @@ def _diagnosed(result: PlanResult, problem: Problem, cost_model: CostModel, limi
     is_proven = result.reason == Reason.INFEASIBLE
     diagnosis = diagnose(problem, result.shortfalls, attempts, is_proven=is_proven)
     return replace(result, diagnosis=diagnosis, shortfalls=with_solved_hints(result.shortfalls, diagnosis))
+
+
+def _as_it_is(result: PlanResult, *_: object) -> PlanResult:
+    return result

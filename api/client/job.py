@@ -42,6 +42,9 @@ class RankFacts:
     expected_digest: str | None
     resident_dense_bytes: int
     memory: MemoryFacts
+    local_world_size: int | None = None  # LOCAL_WORLD_SIZE, whatever the launcher states in its place
+    states_groups: bool = True  # whether the launcher states the sharding groups
+    states_ranks_per_host: bool = True
 
 
 def job_issues(

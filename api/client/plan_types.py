@@ -10,7 +10,7 @@ SCHEMA_VERSION = 1
 #: Keys of a plan that determine training: the digest covers these, so timing never changes it.
 DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")
 #: Keys that it covers, too, in plans that have them.
-OPTIONAL_DIGEST_KEYS = ("pod_size",)
+OPTIONAL_DIGEST_KEYS = ("pod_size", "replica_groups")
 #: Keys of a shard that follow from the others and are outside the digest.
 DERIVED_SHARD_KEYS = ("bytes",)
 
@@ -62,6 +62,27 @@ class TableDocument(TypedDict):
     shards: list[ShardDocument]
 
 
+class ReplicaGroupsDocument(TypedDict):
+    """Groups of ranks, each of which holds all tables under this plan; all of it is in the digest."""
+
+    #: Ranks of the job; those of the plan are one group's. Unit: ranks.
+    world_size: int
+    #: Of the job. Unit: ranks.
+    ranks_per_host: int
+    #: Ranks of a group. Unit: ranks.
+    sharding_group_size: int
+    #: Groups, and copies of the tables.
+    num_groups: int
+    #: Ranks of a group on each host that it uses. Unit: ranks.
+    node_group_size: int
+    #: Whether the groups are contiguous ranks; else a group takes every n-th rank, of n groups.
+    use_inter_host_allreduce: bool
+    #: Steps from one average to the next. Unit: steps.
+    sync_interval_steps: int
+    #: Whether optimizer state is averaged with the weights.
+    include_optimizer_state: bool
+
+
 class PlanDocument(TypedDict):
     """A sharding plan. Geometry is what counts; the rest is read by people and launchers."""
 
@@ -77,5 +98,7 @@ class PlanDocument(TypedDict):
     ranks_per_host: int
     #: Ranks of a pod: groups that rows are cut over; absent where groups are hosts. Unit: ranks.
     pod_size: NotRequired[int]
+    #: How the ranks of the job are divided into groups; only of such plans.
+    replica_groups: NotRequired[ReplicaGroupsDocument]
     #: Every table of the model.
     tables: list[TableDocument]

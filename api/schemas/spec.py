@@ -15,6 +15,7 @@ from api.schemas.table import Fraction, TableSpec
 from cost_models.hardware.profile_fields import FIELDS
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, DEFAULT_REMAINING_STEPS, MAX_REMAINING_STEPS
 from planner.domain.problem.cluster import MAX_RANKS, MAX_RELATIVE_SPEED, MIN_RELATIVE_SPEED
+from planner.domain.problem.replica_groups import MIN_GROUP_SIZE
 from planner.domain.problem.serving import DEFAULT_UTILIZATION_LIMIT
 
 MAX_TABLES = 20_000
@@ -29,6 +30,10 @@ RankSpeeds = Annotated[
     list[Annotated[float, Field(ge=MIN_RELATIVE_SPEED, le=MAX_RELATIVE_SPEED)]],
     Field(min_length=1, max_length=MAX_RANKS, fail_fast=True),
 ]
+
+
+GroupSize = Annotated[int, Field(ge=MIN_GROUP_SIZE, le=MAX_RANKS)]
+GroupSizes = Annotated[list[GroupSize], Field(min_length=1, max_length=MAX_RANKS, fail_fast=True)]
 
 
 class ModelSpec(StrictModel):
@@ -91,6 +96,39 @@ class HardwareOverrides(StrictModel):
     )
 
 
+class ReplicaGroupsSpec(StrictModel):
+    """Sharding groups (2D parallelism): tables are sharded inside each group, and all groups have copies of them."""
+
+    sharding_group_size: GroupSize | Literal["auto"] | GroupSizes = Field(
+        description="Ranks of a sharding group; a list of sizes to choose from, or auto for all sizes that hosts can be"
+        " divided into. Unit: ranks.",
+        examples=[16],
+    )
+    sync_interval_steps: Annotated[int, Field(ge=1, le=10**9)] = Field(
+        default=1,
+        description="Steps from one average of the weights over all groups to the next. Unit: steps.",
+        examples=[1],
+    )
+    include_optimizer_state: bool = Field(
+        default=True, description="Whether optimizer state is averaged with the weights.", examples=[True]
+    )
+    use_inter_host_allreduce: bool = Field(
+        default=False,
+        description="Whether groups are contiguous ranks, so that averages cross hosts; else a group takes every n-th"
+        " rank, and averages stay on hosts where they can.",
+        examples=[False],
+    )
+
+    @field_validator("sharding_group_size", mode="before")
+    @classmethod
+    def _is_a_size(cls, value: object) -> object:
+        sizes = value if isinstance(value, list) and value else [value]
+        if value != "auto" and not all(type(one) is int and MIN_GROUP_SIZE <= one <= MAX_RANKS for one in sizes):
+            message = f'expected {MIN_GROUP_SIZE} to {MAX_RANKS} ranks, a list of such sizes, or "auto"'
+            raise PydanticCustomError("group_size", "{message}", {"message": message})
+        return value
+
+
 class HardwareSpec(StrictModel):
     """The cluster."""
 
@@ -119,6 +157,13 @@ class HardwareSpec(StrictModel):
         default=None,
         description="Laws of collectives as shardplan fit --laws writes them, in place of the profile's of the same"
         " operations; null takes the profile's.",
+        examples=[None],
+    )
+
+    replica_groups: ReplicaGroupsSpec | None = Field(
+        default=None,
+        description="How the ranks are divided into sharding groups, each with a copy of all tables; null is one group"
+        " of all ranks.",
         examples=[None],
     )
 

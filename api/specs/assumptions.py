@@ -44,6 +44,7 @@ _SILENT = frozenset(
         "compute_dtype",
         "gradient_dtype",
         "count_starts",
+        "replica_groups",
     }
 )
 #: Fields of tables whose defaults are reported.
@@ -91,6 +92,7 @@ def _defaults(spec: SpecDocument) -> Iterator[Assumption]:
         ("solver.", spec.solver),
         *([] if spec.previous_plan is None else [("previous_plan.", spec.previous_plan)]),
         *([] if spec.checkpoint_plan is None else [("checkpoint_plan.", spec.checkpoint_plan)]),
+        *([] if spec.hardware.replica_groups is None else [("hardware.replica_groups.", spec.hardware.replica_groups)]),
         *([] if spec.serving is None else [("serving.", spec.serving)]),
     )
     for prefix, section in sections:

@@ -134,7 +134,7 @@ def normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
         written["constraints"] = _normalised_constraints(written["constraints"])
     document["model"] = model
     document["hardware"] = spec.hardware.model_dump(mode="json", exclude_none=True) | {
-        "ranks_per_host": problem.cluster.ranks_per_host
+        "ranks_per_host": problem.all_ranks.ranks_per_host
     }
     if spec.count_starts:
         del document["count_starts"]  # specs from before the field was there have the same digest

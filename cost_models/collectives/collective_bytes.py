@@ -29,6 +29,7 @@ Replicated tables send no ids.
 
 A message is as large as if every table used that collective: tables of one collective are
 sent together, and a shard's seconds may not depend on what the other tables choose.
+Where the ranks are a part of a job, gradients of replicated tables are added up over all ranks of the job.
 Gradients of replicated tables have the type of the weights and travel in the buckets
 of DistributedDataParallel: at least 25 MiB, more for a table whose gradient alone is larger.
 
@@ -53,8 +54,9 @@ from cost_models.vocabulary import ROUTES, Phase, Route
 
 BUCKET_BYTES = 25.0 * 2**20  # PyTorch DistributedDataParallel, bucket_cap_mb
 
-#: Who takes part: all ranks, the ranks of each group, or the ranks of equal position, one in each group.
-Group = Literal["all", "inside", "across"]
+#: Who takes part: all ranks, the ranks of each group, the ranks of equal position, one in each group; or all ranks of
+#: the job that these are a part of.
+Group = Literal["all", "inside", "across", "job"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ def exchanges_of(work: ShardWork) -> Iterator[Exchange]:
     rows = (_rows(work, phase, routes) for phase in (Phase.FORWARD_COMM, Phase.BACKWARD_COMM))
     found = (_ids(work, routes), *itertools.chain(*rows), _dense_gradients(work, routes))
     size: dict[Group, int] = {"all": work.num_ranks, "inside": work.ranks_per_group, "across": work.num_groups}
+    size["job"] = work.num_ranks if work.job is None else work.job.num_ranks
     for exchange in found:
         if size[exchange.group] > 1 and np.any(exchange.shard_bytes > 0):
             yield exchange
@@ -161,7 +164,7 @@ def _dense_gradients(work: ShardWork, routes: Codes) -> Exchange:
         phase=Phase.BACKWARD_COMM,
         operation="all_reduce",
         direction="",
-        group="all",
+        group="all" if work.job is None else "job",
         shard_bytes=sent,
         message_bytes=np.maximum(sent, BUCKET_BYTES),
     )

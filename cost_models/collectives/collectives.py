@@ -26,6 +26,10 @@ What stays inside moves at the same time, so the slower one counts; their ratio 
 shares still add up. Links inside do not bound a collective over hosts that has a law of its own while nothing is known
 of them.
 
+A group may be a part of a larger job (:class:`cost_models.collectives.whole_job.WholeJob`), whose other groups run the
+same collective at the same time. Each rank has its own network card; what a host lets through in all is divided among
+its ranks. A domain has as many ranks of the group as lie in it.
+
 References
 ----------
 nccl-tests, ``doc/PERFORMANCE.md`` (bus bandwidth of each collective).
@@ -39,6 +43,7 @@ import numpy as np
 
 from cost_models.arrays import Floats
 from cost_models.collectives.collective_bytes import Group
+from cost_models.collectives.whole_job import WholeJob
 from cost_models.hardware.hardware import Hardware, Limit, Quantity
 from cost_models.hardware.laws.hosts_law import ROUNDS, HostsLaw
 from cost_models.intervals.factors import link_factors
@@ -82,13 +87,14 @@ class Network:
     Every method of a collective takes the bytes of each shard, shape ``(num_shards,)``, and the bytes of the
     whole message (one number, or one per shard), both as the buffer of one rank. Nothing is
     needed of the hardware, and zero seconds are returned, where a group has one rank or
-    nothing is sent.
+    nothing is sent. ``job`` are all ranks, where these are a part of them.
     """
 
     hardware: Hardware
     num_ranks: int
     ranks_per_host: int
     pod_size: int | None = None
+    job: WholeJob | None = None
 
     @property
     def num_hosts(self) -> int:
@@ -105,33 +111,45 @@ class Network:
         """Groups of the cluster."""
         return self.num_ranks // self.ranks_per_group
 
+    @property
+    def of_job(self) -> "Network":
+        """The links among all ranks of the job."""
+        job = self.job
+        if job is None:
+            return self
+        return Network(hardware=self.hardware, num_ranks=job.num_ranks, ranks_per_host=job.ranks_per_host)
+
     def all_to_all(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-to-all among all ranks."""
-        return self._shares("all_to_all", "all", shard_bytes, _size(message_bytes))
+        return self.shares("all_to_all", "all", shard_bytes, _size(message_bytes))
 
     def reduce_scatter(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """Reduce-scatter among all ranks; bytes are the input buffer."""
-        return self._shares("reduce_scatter", "all", shard_bytes, _size(message_bytes))
+        return self.shares("reduce_scatter", "all", shard_bytes, _size(message_bytes))
 
     def all_gather(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-gather among all ranks; bytes are the output buffer."""
-        return self._shares("all_gather", "all", shard_bytes, _size(message_bytes))
+        return self.shares("all_gather", "all", shard_bytes, _size(message_bytes))
 
     def all_reduce(self, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
         """All-reduce among all ranks."""
-        return self._shares("all_reduce", "all", shard_bytes, message_bytes)
+        return self.shares("all_reduce", "all", shard_bytes, message_bytes)
+
+    def all_reduce_in_job(self, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
+        """All-reduce among all ranks of the job."""
+        return self.shares("all_reduce", "job", shard_bytes, message_bytes)
 
     def reduce_scatter_inside_group(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """Reduce-scatter among the ranks of one group; bytes are the input buffer."""
-        return self._shares("reduce_scatter", "inside", shard_bytes, _size(message_bytes))
+        return self.shares("reduce_scatter", "inside", shard_bytes, _size(message_bytes))
 
     def all_gather_inside_group(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-gather among the ranks of one group; bytes are the output buffer."""
-        return self._shares("all_gather", "inside", shard_bytes, _size(message_bytes))
+        return self.shares("all_gather", "inside", shard_bytes, _size(message_bytes))
 
     def all_to_all_across_groups(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-to-all among the ranks of equal position, one in each group."""
-        return self._shares("all_to_all", "across", shard_bytes, _size(message_bytes))
+        return self.shares("all_to_all", "across", shard_bytes, _size(message_bytes))
 
     def start_seconds(self, operation: str, group: Group) -> Quantity:
         """Return the start of one collective of a group, whatever it carries; 0 if the group has one rank.
@@ -139,6 +157,8 @@ class Network:
         Without a law it is the profile's ``inter_host_latency_seconds`` or ``intra_host_latency_seconds``, the former
         where the group spans domains; 0, as an estimate, where the profile has neither.
         """
+        if group == "job":
+            return self.of_job.start_seconds(operation, "all")
         reach = self._reach(group)
         if reach.num_ranks == 1:
             return _seconds(0.0, Evidence.MEASURED, "a group of one rank sends nothing")
@@ -165,11 +185,13 @@ class Network:
         """Return the seconds of whole collectives of these messages, their start included."""
         message = np.asarray(message_bytes, dtype=np.float64)
         start = self.start_seconds(operation, group)
-        moved = self._shares(operation, group, message, message)
+        moved = self.shares(operation, group, message, message)
         return CommTime(seconds=moved.seconds + start.value, evidence=max(moved.evidence, start.evidence))
 
     def whole_interval(self, operation: str, group: Group, message_bytes: float) -> tuple[float, float] | None:
         """Return what 90% of measured over predicted seconds of such a collective lie between; ``None``: not known."""
+        if group == "job":
+            return self.of_job.whole_interval(operation, "all", message_bytes)
         reach = self._reach(group)
         if reach.num_domains > 1:
             over = self._hosts_law(operation)
@@ -195,7 +217,8 @@ class Network:
 
     def _reach(self, group: Group) -> _Reach:
         """Lay out a group: domains are whole hosts, or one pod each, and the last one counts as full."""
-        domain = self.pod_size or max(self.hardware.domain_ranks, self.ranks_per_host)
+        stride = 1 if self.job is None else self.job.stride
+        domain = self.pod_size or max(self.hardware.domain_ranks // stride, self.ranks_per_host)
         in_domain = max(domain // self.ranks_per_group, 1)
         if group == "inside":
             return _Reach(inside=self.ranks_per_group, num_domains=1)
@@ -204,8 +227,10 @@ class Network:
             return _Reach(inside=self.num_groups * each, num_domains=1)
         return _Reach(inside=in_domain * each, num_domains=-(-self.num_groups // in_domain))
 
-    def _shares(self, operation: str, group: Group, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
+    def shares(self, operation: str, group: Group, shard_bytes: Floats, message_bytes: Floats) -> CommTime:
         """Time the shards of messages that have started."""
+        if group == "job":
+            return self.of_job.shares(operation, "all", shard_bytes, message_bytes)
         reach = self._reach(group)
         if reach.num_ranks == 1 or not np.any(shard_bytes > 0):
             return CommTime(seconds=np.zeros(shard_bytes.shape), evidence=Evidence.MEASURED)
@@ -252,9 +277,13 @@ class Network:
         """Return the law over hosts of an operation, of a ring without one that of another ring."""
         laws = self.hardware.hosts_laws
         if operation in laws or operation not in ROUNDS:
-            return laws.get(operation)
-        other = next((name for name in ("all_gather", "reduce_scatter", "all_reduce") if name in laws), None)
-        return None if other is None else laws[other].of_other_ring(operation)
+            found = laws.get(operation)
+        else:
+            other = next((name for name in ("all_gather", "reduce_scatter", "all_reduce") if name in laws), None)
+            found = None if other is None else laws[other].of_other_ring(operation)
+        if found is None or self.job is None:
+            return found
+        return found.of_part_of_hosts(self.job.share_of_host(self.ranks_per_host))
 
     def _latency(self, name: str) -> Quantity:
         if self.hardware.has(name):

@@ -15,7 +15,11 @@ from cost_models.protocol import ShardWork
 def add_exchange(tally: Tally, work: ShardWork, hardware: Hardware, exchanges: Iterable[Exchange]) -> None:
     """Add the seconds of collectives of ``work``."""
     network = Network(
-        hardware=hardware, num_ranks=work.num_ranks, ranks_per_host=work.ranks_per_host, pod_size=work.pod_size
+        hardware=hardware,
+        num_ranks=work.num_ranks,
+        ranks_per_host=work.ranks_per_host,
+        pod_size=work.pod_size,
+        job=work.job,
     )
     for exchange in exchanges:
         time = exchange_time(network, exchange, exchange.shard_bytes, exchange.message_bytes)
@@ -28,7 +32,8 @@ def exchange_time(network: Network, exchange: Exchange, held_bytes: Floats, mess
     ``message_bytes`` are those of the whole message, one number of shape (1,), or of an all-reduce one for each.
     """
     if exchange.operation == "all_reduce":
-        return network.all_reduce(held_bytes, message_bytes)
+        reduce = network.all_reduce if exchange.group == "all" else network.all_reduce_in_job
+        return reduce(held_bytes, message_bytes)
     methods: dict[tuple[str, str], Callable[[Floats, float], CommTime]] = {
         ("all_to_all", "all"): network.all_to_all,
         ("all_to_all", "across"): network.all_to_all_across_groups,

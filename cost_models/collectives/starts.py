@@ -185,10 +185,9 @@ def collectives_of(kind: Kind, network: Network) -> Iterator[Collective]:
     route = kind.scheme.route
     if route not in (Route.NONE, Route.WHOLE) and not kind.is_pooled:
         route = Route.WHOLE
-    if network.num_ranks == 1:
-        return
-    if route is Route.NONE:
-        yield Collective(Phase.BACKWARD_COMM, "all_reduce", "", "all")
+    if route is Route.NONE and network.of_job.num_ranks > 1:
+        yield Collective(Phase.BACKWARD_COMM, "all_reduce", "", "all" if network.job is None else "job")
+    if route is Route.NONE or network.num_ranks == 1:
         return
     for _ in range(2 + kind.is_weighted + (not kind.is_pipelined)):
         yield Collective(Phase.INPUT_COMM, "all_to_all", "backward", "all")

@@ -23,9 +23,9 @@ def allow_host_memory(problem: Problem) -> Problem | None:
     """Return the problem with kernels that store rows in host memory; ``None`` if it has them, or cannot have them.
 
     Host memory, or storage-class memory that the runtime can use, is allowed if the hardware states its size and its
-    rates: a user who names no such kernel need not give these numbers.
+    rates: a user who names no such kernel need not give these numbers. Replicas of groups are not kept alike there.
     """
-    if not unused_tiers(problem) or numbers_of_host_memory(problem):
+    if problem.is_replicated or not unused_tiers(problem) or numbers_of_host_memory(problem):
         return None
     return replace(problem, kernels=HOST_KERNELS)
 

@@ -67,6 +67,9 @@ class Storages:
         allowed = problem.kernels if named is None else named
         kernels = _kernels(problem, runtime, table, scheme, allowed)
         if not kernels:
+            runs = runtime.kernels(table, scheme, allowed)
+            if problem.is_replicated and runs:
+                return "; ".join(dict.fromkeys(runtime.replica_issue(table, scheme, kernel) or "" for kernel in runs))
             if without := _kernels(problem, runtime, replace(table, optimizer=OPTIMIZERS["none"]), scheme, allowed):
                 return f"{_labels(without)} does not run with optimizer {table.optimizer.name}"
             runs = runtime.kernels(table, scheme, frozenset(Kernel))
@@ -133,6 +136,8 @@ def _kernels(
 ) -> tuple[Kernel, ...]:
     """Return the kernels that run a scheme of a table on the devices of the cluster, fastest first."""
     kernels = runtime.kernels(table, scheme, allowed)
+    if problem.is_replicated:
+        kernels = tuple(kernel for kernel in kernels if runtime.replica_issue(table, scheme, kernel) is None)
     known = runtime.host_optimizers
     if problem.cluster.device_tier is Tier.HBM or known is None or table.optimizer.name in known:
         return kernels

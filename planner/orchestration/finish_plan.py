@@ -18,7 +18,7 @@ from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.placement.stash import NoStash, with_stash
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import PreviousPlanState, movement_of
-from planner.pricing.serving import latency_without_shards
+from planner.pricing.fixed_seconds import seconds_without_shards
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import RESOLUTION, SolveLimits
@@ -78,7 +78,7 @@ def finish(context: SolveContext, family_set: SolverProblem, outcome: Outcome, b
         raise SolverDefect(f"{outcome.partitioner} returned an illegal plan: {issues[0].message}")
     evaluation = score(context.problem, placement, context.cost_model)
     believed, found = step_seconds_of(family_set, outcome.assignment), evaluation.objective_seconds
-    rest_seconds = latency_without_shards(context.problem, believed)
+    rest_seconds = seconds_without_shards(context.problem, believed)
     believed, bound = believed + rest_seconds, bound + rest_seconds
     agreement = _AGREEMENT + context.cost_model.rounding
     if abs(believed - found) > agreement * max(believed, found):

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from planner.output.checkpoint_document import CheckpointDocument
 from planner.output.field_example import Example
+from planner.output.replica_groups_document import ReplicaGroupsDocument, ReplicaSyncDocument
 
 
 class ShardDocument(TypedDict):
@@ -384,6 +385,9 @@ class StepLoadsDocument(TypedDict):
         WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."
     ]
     stash: Annotated[StashDocument | None, "What is stashed; null where the spec stashes nothing."]
+    replica_sync: NotRequired[
+        Annotated[ReplicaSyncDocument, "What keeping sharding groups alike takes; only of plans with such groups."]
+    ]
 
 
 class LoadsDocument(StepLoadsDocument):
@@ -404,6 +408,9 @@ class HeadDocument(TypedDict):
     ranks_per_host: Annotated[int, "Unit: ranks.", Example(8)]
     pod_size: NotRequired[
         Annotated[int, "Ranks of a pod: groups that rows are cut over; absent where groups are hosts. Unit: ranks."]
+    ]
+    replica_groups: NotRequired[
+        Annotated[ReplicaGroupsDocument, "How the ranks of the job are divided into groups; only of such plans."]
     ]
     objective: Annotated[ObjectiveDocument, "Predicted objective, bound and gap. Unit: seconds."]
     termination: Annotated[TerminationDocument, "Why the search ended."]
@@ -462,3 +469,6 @@ class ScoreDocument(TypedDict):
         Annotated[WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."]
     ]
     stash: NotRequired[Annotated[StashDocument | None, "What is stashed; null where the spec stashes nothing."]]
+    replica_sync: NotRequired[
+        Annotated[ReplicaSyncDocument, "What keeping sharding groups alike takes; only where there are such groups."]
+    ]

@@ -35,7 +35,7 @@ from cost_models.analytic.sizes import stored_row_bytes
 from cost_models.analytic.tiers import return_link
 from cost_models.arrays import Floats, Ints
 from cost_models.hardware.hardware import Hardware, Quantity
-from cost_models.protocol import CostModel, ShardSeconds, ShardWork
+from cost_models.protocol import ShardSeconds, ShardWork
 from cost_models.vocabulary import (
     IN_DEVICE_MEMORY,
     IN_HOST_MEMORY,
@@ -60,11 +60,10 @@ ROW_NUMBER_BYTES = 8.0  # int64 with each row of an increment
 BITS_PER_BYTE = 8.0
 
 
-def price_work(
-    problem: Problem, work: ShardWork, *, table: Ints, cost_model: CostModel, hardware: Hardware
+def with_checkpoints(
+    problem: Problem, work: ShardWork, predicted: ShardSeconds, *, table: Ints, hardware: Hardware
 ) -> ShardSeconds:
-    """Return the seconds of each shard in every phase: the cost model's, and those of checkpoints if they count."""
-    predicted = cost_model.predict(work, hardware)
+    """Return the seconds of each shard in every phase with those of checkpoints, if they count."""
     checkpoint = problem.checkpoint
     if checkpoint is None:
         return predicted

@@ -16,9 +16,9 @@ from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
 from planner.options.dominance import dominated_families
 from planner.options.enumerate import Cuts, Families, Family, list_cuts, table_rank_allowed
-from planner.pricing.checkpoint import price_work
 from planner.pricing.memory import EXACT, capacity_bytes, shard_ledger
-from planner.pricing.phases import phase_windows
+from planner.pricing.phases import counted_phases, in_phases_of, phase_windows
+from planner.pricing.price_work import price_work
 from planner.pricing.shard_work import build_work
 from planner.pricing.starts import starts_of_families
 from planner.pricing.tier_traffic import shard_traffic
@@ -60,9 +60,9 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
         unit_shape=cuts.unit_shape,
         capacity_bytes=capacity_bytes(problem),
         host_of_rank=np.arange(cluster.world_size, dtype=np.int64) // cluster.ranks_per_group,
-        rank_slowdown=cluster.phase_slowdown(),
+        rank_slowdown=in_phases_of(problem, cluster.phase_slowdown(), 1.0),
         table_rank_allowed=table_rank_allowed(problem),
-        phase_weight=cost_model.counted_phases.astype(np.float64),
+        phase_weight=counted_phases(problem, cost_model).astype(np.float64),
         phase_window_seconds=phase_windows(problem),
         same_rank=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.same_rank),
         apart=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.apart),

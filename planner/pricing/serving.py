@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from cost_models.analytic.serving import MESSAGE_PHASES, message_seconds
 from cost_models.arrays import Floats
 from cost_models.text.number_text import at_most_text, number_text
-from cost_models.vocabulary import NUM_PHASES
 from planner.domain.formats.units import format_seconds
 from planner.domain.plan.plan import Evaluation, PlanResult, ServingLoad
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.serving import Serving
 from planner.errors import Issue
+from planner.pricing.phases import num_phases
 from planner.solver.problem import Reason
 
 REQUEST_RATE = "requests_per_second"  # a limit of the user's
@@ -53,8 +53,8 @@ def message_loads(problem: Problem, shard_seconds: Floats) -> Floats:
 
 
 def message_evidence(problem: Problem) -> NDArray[np.int8]:
-    """Return how well the seconds of messages are known, Evidence codes of shape (NUM_PHASES,)."""
-    evidence = np.zeros(NUM_PHASES, dtype=np.int8)
+    """Return how well the seconds of messages are known, Evidence codes of shape (num_phases,)."""
+    evidence = np.zeros(num_phases(problem), dtype=np.int8)
     if problem.serving is not None:
         evidence[list(MESSAGE_PHASES)] = message_seconds(problem.cluster.hardware).evidence
     return evidence

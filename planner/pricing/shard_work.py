@@ -75,6 +75,7 @@ def build_work(
         num_ranks=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
         pod_size=cluster.pod_size,
+        job=cluster.job,
         prefetches=problem.pipeline == PREFETCH_PIPELINE,
         forward_message_bytes=_message_bytes(columns, problem.forward_comm_dtype),
         backward_message_bytes=_message_bytes(columns, problem.backward_comm_dtype),

@@ -21,6 +21,7 @@ from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.options.runtimes.registry import RUNTIMES
+from planner.pricing.phases import in_phases_of, num_phases
 
 
 class ModuleKind(NamedTuple):
@@ -36,19 +37,19 @@ class UsedStarts:
     """Starts of the kinds that some tables use; kinds in the order in which they first come."""
 
     kinds: tuple[ModuleKind, ...]
-    seconds: Floats  # (kinds, NUM_PHASES)
-    evidence: Codes  # (kinds, NUM_PHASES)
-    in_ranks: Floats  # (NUM_PHASES,) that the model's seconds of whole ranks hold already
+    seconds: Floats  # (kinds, num_phases)
+    evidence: Codes  # (kinds, num_phases)
+    in_ranks: Floats  # (num_phases,) that the model's seconds of whole ranks hold already
 
     @cached_property
     def by_phase(self) -> Floats:
-        """What every rank has in addition to its shards, (NUM_PHASES,)."""
+        """What every rank has in addition to its shards, (num_phases,)."""
         total: Floats = np.maximum(self.seconds.sum(axis=0) - self.in_ranks, 0.0)
         return total
 
     @cached_property
     def evidence_by_phase(self) -> Codes:
-        """The weakest number behind each phase, (NUM_PHASES,)."""
+        """The weakest number behind each phase, (num_phases,)."""
         weakest: Codes = np.max(self.evidence, axis=0, initial=np.int8(Evidence.MEASURED))
         return weakest
 
@@ -56,19 +57,20 @@ class UsedStarts:
 def starts_of_families(
     problem: Problem, tables_and_schemes: Sequence[tuple[int, Scheme]], cost_model: CostModel
 ) -> tuple[Ints, Floats]:
-    """Return the kind of each family, given as table and scheme, and the starts of every kind, (kinds, NUM_PHASES).
+    """Return the kind of each family, given as table and scheme, and the starts of every kind, (kinds, num_phases).
 
     Both are empty where nothing is started: then every plan pays the same, nothing.
     """
     prices = _prices(problem, cost_model)
     if prices is None:
-        return np.zeros(0, dtype=np.int64), np.zeros((0, NUM_PHASES))
+        return np.zeros(0, dtype=np.int64), np.zeros((0, num_phases(problem)))
     kinds = [_kind_of(problem.tables[table], scheme) for table, scheme in tables_and_schemes]
     number = {kind: index for index, kind in enumerate(dict.fromkeys(kinds))}
     found = kind_starts(_priced_kinds(problem, number), prices, _network(problem, problem.cluster.hardware))
     if not found.seconds.any():
-        return np.zeros(0, dtype=np.int64), np.zeros((0, NUM_PHASES))
-    return np.array([number[kind] for kind in kinds], dtype=np.int64), found.seconds
+        return np.zeros(0, dtype=np.int64), np.zeros((0, num_phases(problem)))
+    of_families = np.array([number[kind] for kind in kinds], dtype=np.int64)
+    return of_families, in_phases_of(problem, found.seconds, 0.0)
 
 
 def starts_of_placement(
@@ -77,8 +79,8 @@ def starts_of_placement(
     """Return the starts of a placement, priced on ``hardware``; of no kind where nothing is started."""
     prices = _prices(problem, cost_model)
     if prices is None:
-        empty = np.zeros((0, NUM_PHASES))
-        return UsedStarts(kinds=(), seconds=empty, evidence=empty.astype(np.int8), in_ranks=np.zeros(NUM_PHASES))
+        empty = np.zeros((0, num_phases(problem)))
+        return UsedStarts(kinds=(), seconds=empty, evidence=empty.astype(np.int8), in_ranks=empty.sum(axis=0))
     by_name = {table.name: table for table in problem.tables}
     kinds = tuple(dict.fromkeys(_kind_of(by_name[one.name], one.sharding_type) for one in placement.tables))
     priced, network = _priced_kinds(problem, kinds), _network(problem, hardware)
@@ -88,9 +90,9 @@ def starts_of_placement(
     is_paid: Bools = np.any(found.seconds > 0, axis=1)
     return UsedStarts(
         kinds=tuple(kind for kind, paid in zip(kinds, is_paid.tolist(), strict=True) if paid),
-        seconds=found.seconds[is_paid],
-        evidence=found.evidence[is_paid],
-        in_ranks=in_ranks,
+        seconds=in_phases_of(problem, found.seconds[is_paid], 0.0),
+        evidence=in_phases_of(problem, found.evidence[is_paid], Evidence.MEASURED),
+        in_ranks=in_phases_of(problem, in_ranks, 0.0),
     )
 
 
@@ -127,4 +129,5 @@ def _network(problem: Problem, hardware: Hardware) -> Network:
         num_ranks=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
         pod_size=cluster.pod_size,
+        job=cluster.job,
     )

@@ -37,8 +37,9 @@ def dense_all_reduce(problem: Problem, hardware: Hardware) -> CommTime:
         num_ranks=cluster.world_size,
         ranks_per_host=cluster.ranks_per_host,
         pod_size=cluster.pod_size,
+        job=cluster.job,
     )
-    return gradient_all_reduce(problem.dense.all_reduce_bytes, network)
+    return gradient_all_reduce(problem.dense.all_reduce_bytes, network.of_job)
 
 
 def whole_step(
@@ -70,7 +71,7 @@ def whole_step(
         overhead = quantity.value
         evidence.append(quantity.evidence)
     seconds = sparse_seconds + forward + backward + all_reduce - hidden + overhead + stash_wait_seconds
-    samples = problem.batch_size_per_rank * problem.world_size
+    samples = problem.batch_size_per_rank * problem.cluster.job_ranks
     return WholeStep(
         seconds=seconds,
         samples_per_second=samples / seconds if seconds > 0 else 0.0,

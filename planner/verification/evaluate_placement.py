@@ -5,25 +5,36 @@ come out, which the pipeline checks for every plan before it leaves.
 """
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 
 from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.arrays import Bools, Floats
 from cost_models.protocol import AssignmentModel, CostModel, IntervalModel
-from cost_models.vocabulary import STEP_PHASES, Evidence, Phase, Tier
+from cost_models.vocabulary import Evidence, Phase, Tier
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, StartLoad, TierLoad
 from planner.domain.plan.step_memory import StepMemory
 from planner.domain.problem.problem import Problem
 from planner.pricing.analytic_prediction import analytic_prediction, rank_limits, start_limits
-from planner.pricing.checkpoint import checkpoint_load, price_work
+from planner.pricing.checkpoint import checkpoint_load
 from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, has_keys
 from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots
 from planner.pricing.learned_prediction import prediction, rank_seconds
 from planner.pricing.memory import LINES, capacity_bytes, reserved_by_tier
-from planner.pricing.phases import exposed_seconds, objective_of_ranks, phase_windows, phases_of
+from planner.pricing.phases import (
+    counted_phases,
+    exposed_seconds,
+    in_phases_of,
+    objective_of_ranks,
+    phase_windows,
+    phases_of,
+    step_phases_of,
+)
 from planner.pricing.placed_work import PlacedWork
+from planner.pricing.price_work import price_work
+from planner.pricing.replicas.sync import replica_load, sync_limits, sync_price, sync_start_seconds
 from planner.pricing.serving import message_evidence, message_loads, serving_load
 from planner.pricing.starts import UsedStarts, starts_of_placement
 from planner.pricing.stash_load import stash_load, stashed_by_rank
@@ -38,14 +49,15 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     The placement must name only tables of the problem and only ranks that exist (``verify``
     says whether it does); it may come from anywhere.
     """
+    problem = problem.of_plan(placement.world_size)
     placed = PlacedWork.of(problem, placement)
     hardware, read = problem.cluster.hardware.recorded()
     predicted = price_work(problem, placed.work, table=placed.table, cost_model=cost_model, hardware=hardware)
     ledger = placed.ledger(problem)
-    slowdown = problem.cluster.phase_slowdown()
+    slowdown = in_phases_of(problem, problem.cluster.phase_slowdown(), 1.0)
     seconds = placed.by_rank(problem, predicted.seconds) * slowdown
     starts = starts_of_placement(problem, placement, cost_model, hardware)
-    known, plan_prediction, counted = predicted.evidence, None, cost_model.counted_phases
+    known, plan_prediction, counted = predicted.evidence, None, counted_phases(problem, cost_model)
     limits: tuple[Floats, Floats] | None = None
     if isinstance(cost_model, AssignmentModel):
         together = rank_seconds(placed.shards(), cost_model, hardware)
@@ -64,7 +76,12 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
             hardware=hardware,
         )
     elif isinstance(cost_model, IntervalModel):
-        lower, upper = (_with_checkpoints(one * slowdown, seconds) for one in rank_limits(problem, placed, cost_model))
+        lower, upper = (
+            _with_checkpoints(in_phases_of(problem, one, 0.0) * slowdown, seconds)
+            for one in rank_limits(problem, placed, cost_model)
+        )
+        if problem.is_replicated:
+            lower[:, Phase.REPLICA_SYNC], upper[:, Phase.REPLICA_SYNC] = sync_limits(problem, placed)
         least, most = start_limits(problem, placement, placed, cost_model)
         limits = (lower + message_loads(problem, lower) + least, upper + message_loads(problem, upper) + most)
         plan_prediction = analytic_prediction(
@@ -80,12 +97,18 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     evidence = np.maximum.reduce(
         [np.max(known, axis=0, initial=0), message_evidence(problem), starts.evidence_by_phase]
     )
-    windows = phase_windows(problem)
+    sync = np.zeros(problem.world_size)
+    if problem.is_replicated:
+        sync_starts, sync_evidence = sync_start_seconds(problem, hardware)
+        seconds[:, Phase.REPLICA_SYNC] += sync_starts
+        evidence[Phase.REPLICA_SYNC] = max(evidence[Phase.REPLICA_SYNC], sync_evidence)
+        sync = seconds[:, Phase.REPLICA_SYNC]
+    windows, step_phases = phase_windows(problem), list(step_phases_of(problem))
     slowest = seconds.max(axis=0)
     exposed = exposed_seconds(problem, counted, seconds)
     hidden = np.minimum(slowest, windows)
     # A step takes its dense part, too, and checkpoints are no part of it.
-    sparse_seconds = float(np.sum(exposed[list(STEP_PHASES)]))
+    sparse_seconds = float(np.sum(exposed[step_phases]))
     step_seconds = sparse_seconds + problem.dense.window_seconds
     stashed = stashed_by_rank(problem, placement, placed)
     stash = stash_load(problem, placement, stashed, ledger.by_tier()[:, problem.cluster.device_tier])
@@ -94,8 +117,8 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         hardware,
         stash_wait_seconds=0.0 if stash is None else stash.wait_seconds,
         sparse_seconds=sparse_seconds,
-        hidden_seconds={phase: float(hidden[phase]) for phase in STEP_PHASES if counted[phase]},
-        sparse_evidence=Evidence(max(int(evidence[phase]) for phase in STEP_PHASES if counted[phase])),
+        hidden_seconds={phase: float(hidden[phase]) for phase in step_phases if counted[phase]},
+        sparse_evidence=Evidence(max(int(evidence[phase]) for phase in step_phases if counted[phase])),
     )
     rank_time = seconds @ counted.astype(np.float64)
     is_step = problem.serving is None
@@ -152,7 +175,16 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         whole_step=step,
         stash=stash,
         starts=_start_loads(starts),
+        replica_groups=replica_load(problem, _sync_bytes(problem, placed), sync),
     )
+
+
+def _sync_bytes(problem: Problem, placed: PlacedWork) -> Floats:
+    """Return the bytes of every rank that are averaged over its replicas each time, (num_ranks,)."""
+    work = replace(placed.work, shard_rows=placed.stored_rows)
+    held = sync_price(problem, work, problem.cluster.hardware).bytes
+    by_rank: Floats = placed.by_rank(problem, held[:, None])[:, 0]
+    return by_rank
 
 
 def _start_loads(starts: UsedStarts) -> tuple[StartLoad, ...]:

@@ -48,6 +48,7 @@ def verify(problem: Problem, placement: Placement) -> tuple[Issue, ...]:
 
     Pointers are into the plan document (``/tables/3/shards/0``).
     """
+    problem = problem.of_plan(placement.world_size)
     issues = [*_cluster_issues(problem, placement), *_table_set_issues(problem, placement)]
     tables = {table.name: table for table in problem.tables}
     shard_issues = _shard_issues(problem, tables, placement)
@@ -68,11 +69,12 @@ def verify(problem: Problem, placement: Placement) -> tuple[Issue, ...]:
 def _cluster_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
     cluster = problem.cluster
     if placement.world_size != cluster.world_size or placement.ranks_per_host != cluster.ranks_per_host:
+        has = "the cluster has" if cluster.job is None else "a sharding group has"
         yield Issue(
             code="cluster-mismatch",
             pointer="/world_size",
             message=(
-                f"the plan is for {placement.world_size} ranks, {placement.ranks_per_host} per host; the cluster has"
+                f"the plan is for {placement.world_size} ranks, {placement.ranks_per_host} per host; {has}"
                 f" {cluster.world_size}, {cluster.ranks_per_host} per host"
             ),
             hint="plan again for this cluster",

@@ -58,6 +58,8 @@ def _report_score(score: ScoreDocument) -> None:
         rank = score["ranks"][one.position]
         used, capacity = format_bytes(one.used_bytes), format_bytes(rank["capacity_bytes"].get(one.tier, 0))
         echo(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank['rank']}")
+    if (sync := score.get("replica_sync")) is not None:
+        echo(f"  averages         {format_seconds(sync['seconds_per_step'])} per step over sharding groups")
     if checkpoint is not None:
         echo(f"  checkpoints      {format_seconds(checkpoint['lost_seconds_per_step'])} per step")
 

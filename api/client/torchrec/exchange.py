@@ -22,6 +22,7 @@ from ..job import RankFacts, expected_differences, job_issues
 from ..live_table import LiveTable, rank_differences
 from ..model_check import pairs_by_path, plan_differences, spec_differences
 from ..plan_types import PlanDocument
+from ..replica_groups import as_planned, dmp_collection_arguments, group_differences
 from ..verdicts import Difference, Verdict, ranks_text, refuse, verdict_of
 from .facts import MemoryProbe, rank_facts
 from .gather import gathered
@@ -54,6 +55,20 @@ class Handshake:
         if self.agreed_plan is None:
             raise PlanRejected(self.reasons, self.verdict)
         return self.agreed_plan
+
+    def dmp_collection_arguments(self) -> dict[str, object]:
+        """Return what ``DMPCollection`` gets beside module, device, plan and process group.
+
+        Empty if the plan has one group of all ranks, for ``DistributedModelParallel``.
+
+        Raises
+        ------
+        PlanRejected
+            The verdict is not ``go``; every rank raises the same text.
+        """
+        if self.agreed_plan is None or self.document is None:
+            raise PlanRejected(self.reasons, self.verdict)
+        return dmp_collection_arguments(self.document)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +193,8 @@ class Rank:
             document, digest = parse_plan(content or b"")
             misshapen = shape_differences(document)
             own += misshapen
+            if facts is not None and not misshapen:
+                facts = as_planned(facts, document)
             if facts is not None:
                 own += expected_differences(facts.expected_digest, digest)
                 own += [] if first_tables is None else rank_differences(tables, first_tables)
@@ -193,7 +210,11 @@ class Rank:
                 )
             every = [other.facts for other in reports if other.facts is not None]
             if self.number == 0 and len(every) == len(reports):
-                shared, warnings = job_issues(None if misshapen else document, every, tables)
+                if not misshapen:
+                    every = [as_planned(one, document) for one in every]
+                    shared = group_differences(document, every)
+                issues, warnings = job_issues(None if misshapen else document, every, tables)
+                shared = [*shared, *issues]
             if not own and facts is not None:
                 by_path = pairs_by_path(document, tables)
                 agreed_plan = assemble(by_path, device=self.device, ranks_per_host=facts.ranks_per_host)

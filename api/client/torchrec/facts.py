@@ -58,6 +58,9 @@ def rank_facts(
         expected_digest=expected_digest,
         resident_dense_bytes=resident,
         memory=found,
+        local_world_size=get_local_size(size),
+        states_groups=sharding_group_size is not None,
+        states_ranks_per_host=ranks_per_host is not None,
     )
 
 

@@ -55,7 +55,9 @@ def handshake(
         ``DMPCollection`` gets as ``node_group_size``.
     sharding_group_size, contiguous_groups
         Under 2D parallelism, what ``DMPCollection`` gets as ``sharding_group_size`` and
-        ``use_inter_host_allreduce``; the plan is then for one sharding group.
+        ``use_inter_host_allreduce``; the plan is then for one sharding group. If not given, they and
+        ``node_group_size`` are those of the plan, where it has sharding groups:
+        :meth:`Handshake.dmp_collection_arguments` returns them.
     free_memory
         How free bytes are found out.
 

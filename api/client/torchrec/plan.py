@@ -24,6 +24,7 @@ from ..job import pod_differences
 from ..live_table import LiveTable
 from ..model_check import Pair, pairs_by_path, plan_differences
 from ..plan_types import PlanDocument, ShardDocument, TableDocument
+from ..replica_groups import groups_of
 from ..verdicts import verdict_of
 from .facts import pod_ranks
 from .model import live_tables
@@ -54,8 +55,9 @@ def to_sharding_plan(
     device
         ``cuda`` or ``cpu``: where the shards will live.
     world_size, ranks_per_host
-        The job's numbers; by default those of the default process group, and what TorchRec
-        itself takes from ``LOCAL_WORLD_SIZE``.
+        The job's numbers, of a plan with sharding groups those of a group; by default those of the
+        default process group, and what TorchRec itself takes from ``LOCAL_WORLD_SIZE``. A plan with
+        sharding groups has its own: :func:`handshake` compares them with the job.
 
     Raises
     ------
@@ -66,11 +68,15 @@ def to_sharding_plan(
     UnsupportedModel
         The model has embedding modules that a plan cannot describe.
     """
-    ranks = dist.get_world_size() if world_size is None else world_size
-    local_ranks = get_local_size(ranks) if ranks_per_host is None else ranks_per_host
     tables = live_tables(module)
     plan = in_long_form(plan)
     document = cast("PlanDocument", plan)
+    groups = groups_of(document)
+    if world_size is None:
+        world_size = dist.get_world_size() if groups is None else groups["sharding_group_size"]
+    if ranks_per_host is None:
+        ranks_per_host = get_local_size(world_size) if groups is None else groups["node_group_size"]
+    ranks, local_ranks = world_size, ranks_per_host
     found = shape_differences(plan) or [
         *plan_differences(
             document, tables, digest=plan_digest(plan), world_size=ranks, ranks_per_host=local_ranks, device=device

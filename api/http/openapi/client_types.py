@@ -1,6 +1,7 @@
 """The types of the launcher's client, as Python: the part of the plan document that determines training."""
 
 import inspect
+import re
 import textwrap
 from collections.abc import Container
 from typing import get_args
@@ -9,8 +10,11 @@ from api.schemas.described import fields_of
 from planner.domain.formats import compact_form, reshard_bands
 from planner.domain.formats.canonical_json import DERIVED_SHARD_KEYS, DIGEST_KEYS, OPTIONAL_DIGEST_KEYS
 from planner.output.plan_document import PlanDocument, ShardDocument, TableDocument
+from planner.output.replica_groups_document import ReplicaGroupsDocument
 
 WIDTH = 120
+#: Where definitions stand, which is in front of their names.
+_MODULES = re.compile(r"planner\.output\.\w+\.")
 #: The client works with httpx alone, so it cannot import the definition.
 HEADER = '''"""What a launcher reads of a plan. Generated from planner/output/plan_document.py: edit that file, then run
 
@@ -43,7 +47,8 @@ def client_types_text() -> str:
         derived_shard_keys=_source(DERIVED_SHARD_KEYS),
     )
     plan = _class_source(PlanDocument, only={"plan_digest", *DIGEST_KEYS, *OPTIONAL_DIGEST_KEYS})
-    return "\n\n".join((header, _class_source(ShardDocument), _class_source(TableDocument), plan))
+    parts = (ShardDocument, TableDocument, ReplicaGroupsDocument)
+    return "\n\n".join((header, *map(_class_source, parts), plan))
 
 
 def compact_form_text() -> str:
@@ -68,7 +73,7 @@ def _class_source(definition: type, *, only: Container[str] | None = None) -> st
         if only is not None and field.name not in only:
             continue
         lines += textwrap.wrap(field.description or "", WIDTH, initial_indent="    #: ", subsequent_indent="    #: ")
-        annotation = inspect.formatannotation(field.type).replace(f"{definition.__module__}.", "")
+        annotation = _MODULES.sub("", inspect.formatannotation(field.type))
         is_optional = not field.is_required or field.is_nullable or field.name in DERIVED_SHARD_KEYS
         lines.append(f"    {field.name}: {f'NotRequired[{annotation}]' if is_optional else annotation}")
     return "\n".join(lines) + "\n"

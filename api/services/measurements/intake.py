@@ -72,6 +72,9 @@ def batch_of_job(job: JobTimes, inputs: SolveInputs, plan: GivenPlan) -> tuple[M
         A rank is listed twice or is not in the plan; times are impossible, such as milliseconds for seconds; or what
         ran is neither stated nor known.
     """
+    if inputs.problem.replica_groups is not None:
+        hint = "send times of jobs with one group of all ranks"
+        raise RejectedDocument([_issue("", "ranks of a job with sharding groups are not those of its plan", hint)])
     world_size = inputs.problem.world_size
     seconds = np.full((world_size, NUM_PHASES), np.nan)
     issues = []

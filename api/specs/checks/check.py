@@ -8,6 +8,7 @@ from api.specs.checks.hash_tables import check_hash_tables, check_hash_tables_of
 from api.specs.checks.modules import check_modules
 from api.specs.checks.names import check_groups, check_names
 from api.specs.checks.objectives import check_objectives
+from api.specs.checks.replica_groups import check_previous_groups, check_replica_groups
 from api.specs.checks.serving import check_serving
 from api.specs.checks.shared_operators import check_shared_operators
 from api.specs.checks.stash import check_stash
@@ -22,6 +23,7 @@ _HINT = "docs/spec.md and /docs describe every field"
 def check(state: SpecState, issues: IssueCollector) -> None:
     """Report the rules of the document that are broken: fields that contradict other fields."""
     check_cluster(state, issues)
+    check_replica_groups(state, issues)
     check_names(state, issues)
     check_tables(state, issues)
     check_modules(state, issues)
@@ -44,10 +46,12 @@ def check_domain(state: SpecState, issues: IssueCollector) -> None:
     check_shared_operators(state, issues)
     check_memory(state, issues)
     check_loadable_tables(state, issues)
+    check_previous_groups(state, issues)
     if state.problem is None or state.model is None or not issues.is_sound("/cost_model"):
         return
     try:
-        check_hardware_numbers(state.problem, state.model.model, issues)
+        for problem in state.problem.of_each_group():
+            check_hardware_numbers(problem, state.model.model, issues)
     except CostModelError as error:
         if not issues.num_issues:
             raise

@@ -185,6 +185,7 @@ def check_memory(state: SpecState, issues: IssueCollector) -> None:
     bytes_of_tier = cluster.bytes_by_rank().sum(axis=0).tolist()
     slips = memory_slips(state.spec.hardware)
     room: dict[frozenset[Kernel] | None, tuple[list[Tier], float]] = {}
+    whole = "the whole cluster" if cluster.job is None else "a whole sharding group"
     for where, table in state.tables.items():
         named = table.constraints.compute_kernels
         if named not in room:
@@ -195,7 +196,7 @@ def check_memory(state: SpecState, issues: IssueCollector) -> None:
         needed = table.least_weight_bytes
         if needed > available:
             message = (
-                f"table {quoted(table.name)} has {format_bytes(needed)} of weights and the whole cluster has "
+                f"table {quoted(table.name)} has {format_bytes(needed)} of weights and {whole} has "
                 f"{format_bytes(available)} of {' and '.join(tier.label for tier in tiers)}"
             )
             if slips:  # the cause, and one issue instead of one for each table

@@ -6,6 +6,7 @@ from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import REQUEST_LATENCY
+from planner.domain.problem.replica_groups import group_shape
 from planner.options.runtimes.registry import RUNTIMES
 
 
@@ -63,14 +64,23 @@ def _check_types_of_weights(state: SpecState, table: TableSpec, where: str, issu
 def _check_places(state: SpecState, table: TableSpec, where: str, issues: IssueCollector) -> None:
     """Report ranks and hosts that the cluster does not have, or that exclude each other."""
     constraints, num_hosts, per_host = table.constraints, state.spec.hardware.num_hosts, state.ranks_per_host
+    num_ranks, whole = state.num_ranks, "the cluster"
+    groups = state.spec.hardware.replica_groups
+    if groups is not None and num_ranks and issues.is_sound("/hardware/replica_groups"):
+        if not isinstance(groups.sharding_group_size, int):
+            return  # no constraint names ranks there
+        num_ranks, whole = groups.sharding_group_size, "a sharding group"
+        num_hosts, per_host = group_shape(
+            state.num_ranks, per_host, num_ranks, contiguous=groups.use_inter_host_allreduce
+        )
     for name, indices, count, reads in (
-        ("ranks", constraints.ranks, state.num_ranks, state.rank_fields),
+        ("ranks", constraints.ranks, num_ranks, state.rank_fields),
         ("hosts", constraints.hosts, num_hosts, ("/hardware/num_hosts",)),
     ):
         if indices is not None and count and max(indices) >= count:
             issues.report(
                 f"{where}/constraints/{name}",
-                f"{max(indices)} is out of range: the cluster has {name} 0 to {count - 1}",
+                f"{max(indices)} is out of range: {whole} has {name} 0 to {count - 1}",
                 f"use numbers below {count}",
                 reads=reads,
             )

@@ -41,7 +41,8 @@ def warn(state: SpecState) -> Iterator[Issue]:
     if state.spec.cost_model != TORCHREC:  # which prices equal blocks, whatever is known
         yield from unknown_row_orders(problem)
     yield from crowded_operators(problem)
-    yield from _exceeded_memory(problem)
+    *_, largest = problem.of_each_group()
+    yield from _exceeded_memory(largest)
     yield from state.statistics_warnings
     if state.of_checkpoint is not None:
         yield from state.of_checkpoint.warnings

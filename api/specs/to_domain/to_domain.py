@@ -17,6 +17,7 @@ from cost_models.vocabulary import Tier
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES, Problem, Reservation
+from planner.domain.problem.replica_groups import ReplicaGroups
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.stash import Stash
 from planner.domain.problem.table import Table
@@ -27,9 +28,10 @@ def _fields(section: str, names: Iterable[str], *without: str) -> tuple[str, ...
     return tuple(f"/{section}/{name}" for name in names if name not in without)
 
 
-#: What says how much memory ranks have, how fast they are, and which of them are pods.
+#: What says how much memory ranks have, how fast they are, which of them are pods, and how they are divided.
 _RANK_SETTINGS = (
     "/hardware/pod_size",
+    "/hardware/replica_groups",
     *_fields("hardware/overrides", (*(f"{tier.label}_bytes" for tier in Tier), *HardwareOverrides.model_fields)),
 )
 #: What a problem is made of, apart from its cluster, its tables and their groups.
@@ -46,9 +48,12 @@ def to_domain(state: SpecState, issues: IssueCollector) -> SpecState:
     Without any issue, all of the spec is in the problem. Otherwise the problem has the sound tables alone, and there is
     none if one of its settings is not known: it shows what else is wrong, and is never solved.
     """
-    cluster, tables = None, tables_of(state, issues)
+    cluster, groups, tables = None, None, tables_of(state, issues)
     if state.hardware is not None and issues.is_sound(*state.rank_fields, *_RANK_SETTINGS):
         cluster = _cluster(state.spec.hardware, state.hardware)
+        groups = _replica_groups(state.spec.hardware, cluster)
+        if groups is not None and groups.is_decided:
+            cluster = groups.cluster_of(groups.sizes[0])
         pins = {where: pin for where, table in state.written_tables() if (pin := table.constraints.pinned)}
         if pins and issues.is_sound("/runtime"):
             tables = pin_tables(state, tables, pins, cluster, issues)
@@ -67,6 +72,7 @@ def to_domain(state: SpecState, issues: IssueCollector) -> SpecState:
         same_rank=tuple(group for _, group in state.group_indices("same_rank", names, is_partial=is_partial) if group),
         apart=tuple(group for _, group in state.group_indices("apart", names, is_partial=is_partial) if group),
         dense=dense,
+        groups=groups,
     )
     if state.of_checkpoint is not None:
         problem = with_checkpoint_plan(problem, state.of_checkpoint.plan)
@@ -84,6 +90,22 @@ def _cluster(spec: HardwareSpec, hardware: Hardware) -> Cluster:
     )
 
 
+def _replica_groups(spec: HardwareSpec, job: Cluster) -> ReplicaGroups | None:
+    """Return the sharding groups of a job, which pass the checks of a spec; ``None`` without any."""
+    given = spec.replica_groups
+    if given is None:
+        return None
+    size, contiguous = given.sharding_group_size, given.use_inter_host_allreduce
+    sizes = ReplicaGroups.sizes_of(job, contiguous=contiguous) if size == "auto" else size
+    return ReplicaGroups(
+        job=job,
+        sizes=tuple(sorted({sizes} if isinstance(sizes, int) else {int(one) for one in sizes})),
+        sync_interval_steps=given.sync_interval_steps,
+        include_optimizer_state=given.include_optimizer_state,
+        use_inter_host_allreduce=contiguous,
+    )
+
+
 def _problem(
     spec: SpecDocument,
     tables: tuple[Table, ...],
@@ -92,6 +114,7 @@ def _problem(
     same_rank: tuple[frozenset[int], ...],
     apart: tuple[frozenset[int], ...],
     dense: Dense,
+    groups: ReplicaGroups | None,
 ) -> Problem:
     """Return what a spec asks for; the groups are indices of ``tables``."""
     return Problem(
@@ -113,6 +136,7 @@ def _problem(
         goals=goals_of(spec.objectives or []),
         counts_starts=spec.count_starts,
         checkpoint=None if spec.checkpoint is None else checkpoint_of(spec.checkpoint),
+        replica_groups=groups,
     )
 
 

@@ -115,6 +115,10 @@ class HostsLaw:
             intervals=self.intervals.wider(OTHER_RING),
         )
 
+    def of_part_of_hosts(self, share: float) -> "HostsLaw":
+        """Return the law of ranks that are a share of each host, whose others send as much at the same time."""
+        return replace(self, host_bytes_per_second=max(self.host_bytes_per_second * share, LEAST_RATE))
+
     def faster(self, factor: float) -> "HostsLaw":
         """Return the law of network cards that are ``factor`` times as fast; starts, and links inside hosts, stay."""
         ramps = tuple(Ramp(ramp.up_to_bytes, ramp.seconds_per_byte / factor) for ramp in self.ramps)

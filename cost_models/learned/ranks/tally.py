@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from cost_models.arrays import Bools, Codes, Floats, Ints
 from cost_models.protocol import RankSeconds
-from cost_models.vocabulary import NUM_PHASES, Evidence, Phase
+from cost_models.vocabulary import NUM_PHASES, STEP_PHASES, Evidence, Phase
 
 #: Between which factors of an analytic prediction a measured time is expected to lie: an assumption, since nothing was
 #: measured there.
@@ -37,7 +37,7 @@ class RankTally:
 
     def add_analytic(self, shard_seconds: Floats, shard_evidence: Codes, rank: Ints) -> None:
         """Add the analytic seconds of shards, (num_shards, NUM_PHASES)."""
-        for phase in Phase:
+        for phase in STEP_PHASES:
             seconds = by_rank(shard_seconds[:, phase], rank, self.num_ranks)
             self._seconds[:, phase] += seconds
             self._lower[:, phase] += seconds / ANALYTIC_FACTOR

@@ -25,7 +25,9 @@ def hosts_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
     """
     cluster = problem.cluster
     most = min(MAX_RANKS // cluster.ranks_per_group, _MOST_TIMES * cluster.num_groups) - cluster.num_groups
-    if most < 1 or _pins(problem, _ON_ALL_RANKS) or problem.serving is not None:  # requests stay on one host
+    if problem.serving is not None or cluster.job is not None:  # requests stay on one host, and groups have a size
+        return None
+    if most < 1 or _pins(problem, _ON_ALL_RANKS):
         return None
     return _ladder(problem, shortfalls, "host", most, "at the same batch per rank")
 
@@ -37,6 +39,7 @@ def ranks_ladder(problem: Problem, shortfalls: Sequence[Shortfall]) -> Ladder | 
     if (
         cluster.num_hosts > 1
         or cluster.pod_size is not None
+        or cluster.job is not None
         or most < 1
         or _pins(problem, (*_ON_ALL_RANKS, *_ON_A_HOST))
     ):

@@ -11,6 +11,7 @@ from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.goals import GoalResult
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
+from planner.domain.plan.replicas import GroupSize, ReplicaLoad
 from planner.domain.plan.stash import StashLoad
 from planner.domain.plan.step_memory import StepMemory
 from planner.domain.plan.whole_step import WholeStep
@@ -146,6 +147,7 @@ class Evaluation:
     whole_step: WholeStep | None = None  # of a training step of which the dense part is known
     stash: StashLoad | None = None  # where the problem lets weights leave the device
     starts: tuple[StartLoad, ...] = ()  # in the seconds of every rank; () where none are priced
+    replica_groups: ReplicaLoad | None = None  # where the tables are sharded inside groups of the job's ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +205,7 @@ class Plan:
     late_gain_seconds: float | None = None  # of the second half of the solve; None if the first half found no plan
     gap_parts: GapParts | None = None  # None of proven plans, and where the bound is not of this search
     goals: tuple[GoalResult, ...] = ()  # in their order; () where the objective is all
+    group_sizes: tuple[GroupSize, ...] = ()  # all that were considered, in increasing order; () without a choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

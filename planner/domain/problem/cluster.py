@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cost_models.arrays import Floats
+from cost_models.collectives.whole_job import WholeJob
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import NUM_PHASES, Phase, Tier
 from planner.domain.expect import expect
@@ -40,6 +41,8 @@ class Cluster:
     hbm_bytes_by_rank: tuple[float, ...] | None = None
     #: speed of each rank's lookups and updates where they differ, 1.0 is the hardware's; else all 1.0
     relative_speed_by_rank: tuple[float, ...] | None = None
+    #: all ranks of the job, where this is one of its sharding groups
+    job: WholeJob | None = None
 
     def __post_init__(self) -> None:
         expect(self.num_hosts >= 1, "num_hosts >= 1")
@@ -72,6 +75,11 @@ class Cluster:
     def num_groups(self) -> int:
         """Number of pods, or else of hosts."""
         return self.world_size // self.ranks_per_group
+
+    @property
+    def job_ranks(self) -> int:
+        """Number of ranks of the whole job."""
+        return self.world_size if self.job is None else self.job.num_ranks
 
     @property
     def device_tier(self) -> Tier:

@@ -1,7 +1,8 @@
 """A planning problem: everything that determines which plans are legal and how good they are."""
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cost_models.vocabulary import DEVICE_KERNELS, Kernel
@@ -11,6 +12,7 @@ from planner.domain.problem.checkpoint_plan import CheckpointPlan
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.goals import CHECKPOINT_UPLOAD, STEP_TIME, Goal
+from planner.domain.problem.replica_groups import ReplicaGroups
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.stash import Stash
 from planner.domain.problem.table import Table
@@ -79,6 +81,8 @@ class Problem:
     checkpoint: Checkpoint | None = None  # how the job is checkpointed, where the user says
     goals: tuple[Goal, ...] = ()  # in their order, ``step_time`` among them; () where the objective is all
     checkpoint_plan: CheckpointPlan | None = None  # of the checkpoint that the job starts from
+    #: how the job is divided into sharding groups; ``cluster`` is one group where their size is decided, else all ranks
+    replica_groups: ReplicaGroups | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without names; ``api.specs.parse`` reports the rest with pointers."""
@@ -98,6 +102,13 @@ class Problem:
         expect(not names or (self.objective == STEP_TIME and STEP_TIME in names), f"{STEP_TIME} among the goals")
         expect(self.checkpoint is not None or CHECKPOINT_UPLOAD not in names, f"a checkpoint for {CHECKPOINT_UPLOAD}")
         expect(self.pipeline in PIPELINES, f"pipeline to be one of {', '.join(PIPELINES)}")
+        groups = self.replica_groups
+        if groups is not None:
+            expect(self.serving is None, "no replica groups where requests are served")
+            expect(self.checkpoint is None, "no checkpoint beside replica groups")
+            size = groups.sizes[0] if groups.is_decided else groups.job.world_size
+            expect(self.cluster.world_size == size, f"a cluster of {size} ranks")
+            expect((self.cluster.job is not None) == groups.is_decided, "a group of the job as cluster, once decided")
         expect(len({t.name for t in self.tables}) == len(self.tables), "table names to be unique")
 
     @property
@@ -123,3 +134,38 @@ class Problem:
     def world_size(self) -> int:
         """Number of ranks."""
         return self.cluster.world_size
+
+    @property
+    def all_ranks(self) -> Cluster:
+        """The ranks of the whole job, whatever groups they are divided into."""
+        return self.cluster if self.replica_groups is None else self.replica_groups.job
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether the cluster is one of several sharding groups, each of which has a copy of the tables."""
+        return self.cluster.job is not None and self.cluster.job_ranks > self.world_size
+
+    def of_group(self, size: int) -> "Problem":
+        """Return the problem of one sharding group of a size, which all groups have."""
+        if self.replica_groups is None:
+            raise ValueError("Expected a problem with replica groups.")
+        decided = self.replica_groups.of_size(size)
+        return replace(self, cluster=decided.cluster_of(size), replica_groups=decided)
+
+    def of_each_group(self) -> Iterator["Problem"]:
+        """Yield the problem of a group of each size that groups may have; the problem itself without a choice."""
+        groups = self.replica_groups
+        if groups is None or groups.is_decided:
+            yield self
+        else:
+            yield from map(self.of_group, groups.sizes)
+
+    def of_plan(self, world_size: int) -> "Problem":
+        """Return the problem that a plan for so many ranks is a plan of.
+
+        That of a sharding group of this size, where it may have it. Any other plan is judged against the largest group.
+        """
+        groups = self.replica_groups
+        if groups is None or groups.is_decided:
+            return self
+        return self.of_group(world_size if world_size in groups.sizes else groups.sizes[-1])

@@ -70,6 +70,8 @@ class Runtime(ABC):
     has_pods: bool = False
     #: Families of hardware profiles that it runs on; ``None`` for any.
     device_families: frozenset[str] | None = None
+    #: Whether groups of ranks can be replicas of each other, each with all tables.
+    has_replica_groups: bool = False
     #: Whether an export says more where the spec of the plan is at hand.
     export_reads_spec: bool = False
 
@@ -131,6 +133,11 @@ class Runtime(ABC):
         """Return why the runtime would reject a scheme of a table on a cluster or train it wrongly, or ``None``."""
         spans_hosts = cluster.ranks_per_group > cluster.ranks_per_host
         return self.scheme_issue(table, scheme) or (self.pod_issue(table, scheme) if spans_hosts else None)
+
+    def replica_issue(self, table: Table, scheme: Scheme, kernel: Kernel) -> str | None:
+        """Return why a table would not be the same in several groups that are replicas; ``None`` if it would."""
+        del table, scheme, kernel
+        return f"{self.name} has no replica groups"
 
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
         """Return whether the scheme is right only if every table of the module is cut by rows."""

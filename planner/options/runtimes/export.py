@@ -1,6 +1,6 @@
 """What writing a plan for a runtime needs, whichever it is, and the error of a plan that cannot be written."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,6 +38,8 @@ class PlanToExport:
     device: str  # ``cuda``, ``cpu`` or ``mtia``
     module_path: str | None  # of the embedding module of tables whose plan names none
     facts: ExportFacts
+    #: the plan's groups of ranks that are replicas of each other; None of a plan for all ranks of a job
+    replica_groups: Mapping[str, object] | None = None
 
 
 #: What a runtime reads of a plan, as JSON. Raises ``UnexportablePlan`` where the runtime cannot run the plan.

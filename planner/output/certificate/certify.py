@@ -16,8 +16,8 @@ from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.certificate.check import Problem as Checked
 from planner.output.certificate.proof import Wanted, proofs_of
 from planner.output.certificate.statement import Axes, Names, choices_of, replaced_in, statement
+from planner.pricing.fixed_seconds import seconds_without_shards
 from planner.pricing.price_options import prune
-from planner.pricing.serving import latency_without_shards
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.evaluate import step_seconds_of
 from planner.solver.machine import no_collection
@@ -63,6 +63,7 @@ def certify(
     UnsupportedRequest
         If the cost model prices ranks as a whole, or a table is cut in a way that is not listed for it.
     """
+    problem = problem.of_plan(placement.world_size)
     if issues := verify(problem, placement):
         raise InvalidProblem(issues)
     if isinstance(cost_model, AssignmentModel):
@@ -80,7 +81,7 @@ def certify(
     plan = find_plan(problem, placement, cost_model)
     rules, priced = tuple(module_rules(plan.problem, plan.families).values()), plan.priced
     seconds = step_seconds_of(priced, plan.assignment)
-    stated, checked = statement(priced, rules, _names(plan), latency_without_shards(plan.problem, seconds))
+    stated, checked = statement(priced, rules, _names(plan), seconds_without_shards(plan.problem, seconds))
     wanted = Wanted(
         axes=Axes.of(priced),
         rules=rules,

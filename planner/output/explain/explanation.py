@@ -22,9 +22,9 @@ from planner.output.explain.memory_peak import MemoryPeak, memory_peak
 from planner.output.explain.reasons import reason
 from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_prices, seconds_of_shapes
 from planner.output.explain.tier_use import Binding, TierUse, binding, binding_rate, tier_uses
+from planner.pricing.fixed_seconds import seconds_without_shards
 from planner.pricing.placed_work import linearise_around
 from planner.pricing.price_options import drop_unusable, prune
-from planner.pricing.serving import latency_without_shards
 from planner.pricing.starts import starts_of_placement
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import touched_ranks
@@ -58,7 +58,7 @@ class Explanation:
 
     objective: str
     objective_seconds: float
-    #: of the objective, the same for every placement: the messages of a request; 0 of a training step
+    #: of the objective, the same for every placement: the messages of a request, the starts of averages over replicas
     fixed_seconds: float
     bound_seconds: float  # of the relaxation here; a solve may have proven more
     cost_model: str  # "roofline@2"
@@ -112,6 +112,7 @@ def explain(
     UnsupportedRequest
         If a table is cut in a way that is not listed for it.
     """
+    problem = problem.of_plan(placement.world_size)
     if issues := verify(problem, placement):
         raise InvalidProblem(issues)
     asked, cost_model = cost_model, linearise_around(problem, placement, cost_model)
@@ -120,7 +121,7 @@ def explain(
     found = Alternatives(plan)
     relaxed = _relaxed(priced)
     bound = lower_bound(relaxed, known_seconds=found.objective_seconds)
-    fixed_seconds = latency_without_shards(problem, found.objective_seconds)
+    fixed_seconds = seconds_without_shards(problem, found.objective_seconds)
     evidence = _evidence(plan, placement, cost_model)
     phases = binding_phases(priced, found.seconds, evidence, bound.hint, relaxed.charged_seconds)
     weakest = max((phase.evidence for phase in phases), default=Evidence.MEASURED)

@@ -21,8 +21,8 @@ from planner.domain.formats.units import GIGABYTE
 from planner.options.enumerate import Family
 from planner.orchestration.placement.listed_plan import ListedPlan
 from planner.output.explain.bottlenecks import exposed_seconds
-from planner.pricing.checkpoint import price_work
 from planner.pricing.price_options import FamilyColumns
+from planner.pricing.price_work import price_work
 from planner.solver.evaluate import rank_seconds
 from planner.solver.problem import RelaxationHint, SolverProblem
 

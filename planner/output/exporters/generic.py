@@ -1,6 +1,7 @@
 """Builds the plan document of the contract, :mod:`planner.output.plan_document`, in compact form."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from planner.domain.formats.compaction import columns_of, groups_of
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.plan import Evaluation, Plan, Prediction
+from planner.domain.plan.replicas import GroupSize
 from planner.domain.problem.checkpoint import CheckpointLoad
 from planner.output.checkpoint_document import CheckpointDocument
 from planner.output.compact_plan_document import CompactCheckpointDocument, CompactPlanDocument, CompactTableDocument
@@ -34,7 +36,15 @@ from planner.output.plan_document import (
     TierDocument,
     WholeStepDocument,
 )
+from planner.output.replica_groups_document import GroupSizeDocument, ReplicaGroupsDocument, ReplicaSyncDocument
 from planner.pricing.checkpoint import late_upload
+
+
+class _Groups(TypedDict, total=False):
+    """The member of a plan that only plans with sharding groups have."""
+
+    replica_groups: ReplicaGroupsDocument
+
 
 MOST_PAIRS = 1_000
 MOST_FALLBACKS = 50
@@ -55,6 +65,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         "name": name,
         "world_size": plan.placement.world_size,
         "ranks_per_host": plan.placement.ranks_per_host,
+        **_replica_groups(evaluation),
         "objective": {
             "name": evaluation.objective,
             "seconds": evaluation.objective_seconds,
@@ -65,7 +76,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         },
         "termination": image_of(TerminationDocument, plan),
         "tables": [_table(table, sizes) for table, sizes in tables],
-        **_step_loads(evaluation),  # type: ignore[typeddict-item]  # pod_size, which most plans lack, follows below
+        **_step_loads(evaluation, plan.group_sizes),  # type: ignore[typeddict-item]  # pod_size follows below
         "ranks": columns_of([image_of(RankDocument, load) for load in evaluation.ranks], "rank"),
         "checkpoint": None if evaluation.checkpoint is None else _compact_checkpoint(evaluation.checkpoint),
         "surrogate": None if plan.surrogate is None else image_of(SurrogateDocument, plan.surrogate),
@@ -91,7 +102,17 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
 
 def score_document(evaluation: Evaluation) -> ScoreDocument:
     """Return what a placement from anywhere costs."""
-    return image_of(ScoreDocument, evaluation, **_loads(evaluation))
+    loads = _loads(evaluation)
+    document = image_of(ScoreDocument, evaluation, **{"replica_sync": None, **loads})
+    if "replica_sync" not in loads:
+        del document["replica_sync"]
+    return document
+
+
+def _replica_groups(evaluation: Evaluation) -> _Groups:
+    """Return how groups divide the ranks, as a member of the plan where there are any."""
+    groups = evaluation.replica_groups
+    return {} if groups is None else {"replica_groups": image_of(ReplicaGroupsDocument, groups)}
 
 
 def _table(table: TablePlacement, sizes: Ints) -> CompactTableDocument:
@@ -157,8 +178,8 @@ def _loads(evaluation: Evaluation) -> LoadsDocument:
     }
 
 
-def _step_loads(evaluation: Evaluation) -> StepLoadsDocument:
-    return {
+def _step_loads(evaluation: Evaluation, sizes: Sequence[GroupSize] = ()) -> StepLoadsDocument:
+    loads: StepLoadsDocument = {
         "phases": [image_of(PhaseDocument, load, name=load.phase.label) for load in evaluation.phases],
         "starts": [image_of(StartDocument, load) for load in evaluation.starts],
         "tiers": [image_of(TierDocument, load, name=load.tier.label) for load in evaluation.tiers],
@@ -167,6 +188,10 @@ def _step_loads(evaluation: Evaluation) -> StepLoadsDocument:
         "whole_step": None if evaluation.whole_step is None else image_of(WholeStepDocument, evaluation.whole_step),
         "stash": None if evaluation.stash is None else image_of(StashDocument, evaluation.stash),
     }
+    if evaluation.replica_groups is not None:
+        considered = [image_of(GroupSizeDocument, size) for size in sizes]
+        loads["replica_sync"] = image_of(ReplicaSyncDocument, evaluation.replica_groups, sizes=considered)
+    return loads
 
 
 def _checkpoint(load: CheckpointLoad) -> CheckpointDocument:

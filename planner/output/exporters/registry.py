@@ -71,6 +71,12 @@ def exported(
     profile: str | None = (cast("Mapping[str, Any]", document).get("provenance") or {}).get("hardware_profile")
     family = _family(profile)
     _check_devices(profile, family, export_format)
+    groups = document.get("replica_groups")
+    if groups is not None and not RUNTIMES[export_format].has_replica_groups:
+        raise UnexportablePlan(
+            f"The plan is for one of {groups['num_groups']} sharding groups, which {export_format} does not have."
+            " Export it for torchrec, or plan without hardware.replica_groups."
+        )
     plan = PlanToExport(
         runtime=export_format,
         placement=_placement(document),
@@ -78,6 +84,7 @@ def exported(
         device=device or (_CPU if family == _CPU else _CUDA),
         module_path=module_path,
         facts=facts,
+        replica_groups=groups,
     )
     export: dict[str, object] = {
         "format": export_format,

@@ -10,6 +10,7 @@ from api.client.check import content_differences, shape_differences
 from api.client.job import expected_differences, job_issues, pod_differences
 from api.client.live_table import rank_differences
 from api.client.model_check import plan_differences, spec_differences
+from api.client.replica_groups import group_differences
 from api.client.verdicts import Difference
 from tests.support.client.jobs import live_table, memory, rank_facts, tiny_model
 from tests.support.client.plans import tiny_plan
@@ -73,6 +74,13 @@ def of_model(*tables: object) -> Sequence[Difference]:
     return plan_differences(plan, tables, digest=plan["plan_digest"], world_size=2, ranks_per_host=2, device="cuda")
 
 
+def of_groups(size: int, **odd: object) -> Sequence[Difference]:
+    """A job of two ranks, and a plan for two groups of as many."""
+    groups = {"world_size": 4, "ranks_per_host": 2, "sharding_group_size": 2, "num_groups": 2, "node_group_size": 2}
+    facts = [rank_facts(rank, local_world_size=size, **odd) for rank in range(2)]
+    return group_differences({**tiny_plan(), "replica_groups": {**groups, "use_inter_host_allreduce": True}}, facts)
+
+
 @pytest.mark.parametrize(
     ("found", "words"),
     [
@@ -95,6 +103,9 @@ def of_model(*tables: object) -> Sequence[Difference]:
         (surplus(), "have no place in sharding groups of"),
         (of_job(sharding_group_size=3), "sharding_group_size"),
         (job_issues(tiny_plan(), [rank_facts(r) for r in range(3)], [])[0], "ranks are not whole sharding groups of"),
+        (of_groups(2), "sharding groups of"),
+        (of_groups(1), "per host (LOCAL_WORLD_SIZE)"),
+        (of_groups(2), "the plan is for use_inter_host_allreduce"),
         (pod_differences(tiny_plan(), 2, 4), "TORCHREC_RESOLVED_POD_SIZE makes TorchRec use groups of"),
         (pod_differences(in_pods(4), 2, None), "set TORCHREC_RESOLVED_POD_SIZE="),
         (pod_differences(in_pods(4), 2, 4, uses_2d=True), "under 2D parallelism TorchRec uses groups of a host"),

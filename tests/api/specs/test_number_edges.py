@@ -148,6 +148,10 @@ SPECS: Mapping[str, dict[str, Any]] = {
             "compute_dtype": "bf16",
         }
     ),
+    "groups": tiny(
+        hardware__ranks_per_host=4,
+        hardware__replica_groups={"sharding_group_size": 2, "sync_interval_steps": 10},
+    ),
     "served": SERVED,
 }
 SPECS["split"]["model"]["tables"][1]["features"] = FEATURES

@@ -13,7 +13,7 @@ from cost_models.analytic.serving import ServingModel
 from cost_models.arrays import Floats
 from cost_models.hardware.hardware import Hardware, Limit
 from cost_models.hardware.profiles_loader import load_profile, profile_ids
-from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme
+from cost_models.vocabulary import STEP_PHASES, Evidence, Kernel, Phase, Scheme
 from tests.support.contracts.cost_model import without
 from tests.support.cost_models.shard_work import GPU_NUMBERS, gpu_hardware, hardware, shard_work, table_shard
 
@@ -31,7 +31,7 @@ SHARD: dict[str, Any] = {
 def seconds(kernel: Kernel = Kernel.FUSED, machine: Hardware | None = None, **columns: Any) -> dict[Phase, float]:
     work = shard_work(kernel=kernel, **(SHARD | columns))
     found = RooflineModel().predict(work, machine or gpu_hardware()).seconds
-    return {phase: float(found[0, phase]) for phase in Phase}
+    return {phase: float(found[0, phase]) for phase in STEP_PHASES}
 
 
 def gather(lookups: float, distinct: float, rows: float, row_bytes: float, **numbers: float) -> float:

@@ -12,7 +12,7 @@ from cost_models.analytic.roofline import RooflineModel
 from cost_models.errors import MissingHardwareNumber
 from cost_models.hardware.hardware import Hardware
 from cost_models.protocol import ShardSeconds
-from cost_models.vocabulary import Evidence, Kernel, Phase
+from cost_models.vocabulary import STEP_PHASES, Evidence, Kernel, Phase
 from tests.support.contracts.cost_model import without
 from tests.support.cost_models.shard_work import hardware, shard_work, tiered_hardware
 
@@ -36,7 +36,7 @@ def priced(kernel: Kernel, machine: Hardware | None = None, **columns: Any) -> S
 def seconds(kernel: Kernel, machine: Hardware | None = None, **columns: Any) -> dict[Phase, float]:
     """Seconds of one shard by phase."""
     found = priced(kernel, machine, **columns).seconds
-    return {phase: float(found[0, phase]) for phase in Phase}
+    return {phase: float(found[0, phase]) for phase in STEP_PHASES}
 
 
 #: Ids read, outputs written: 1,000 x 8 B + 8 x 1,024 rows of 400 B.
@@ -234,7 +234,7 @@ def test_shards_of_both_memories_are_each_priced_by_their_own() -> None:
     both = priced(Kernel.FUSED_UVM_CACHING, in_scm=[True, False], **columns).seconds
     for index, in_scm in enumerate((True, False)):
         alone = seconds(Kernel.FUSED_UVM_CACHING, in_scm=in_scm, **columns)
-        assert both[index].tolist() == [alone[phase] for phase in Phase]
+        assert both[index].tolist() == [alone[phase] for phase in STEP_PHASES]
 
 
 @pytest.mark.parametrize(
@@ -273,4 +273,4 @@ def test_each_shard_is_priced_by_its_own_kernel() -> None:
     found = RooflineModel().predict(together, tiered_hardware()).seconds
     for index, kernel in enumerate(kernels):
         alone = seconds(kernel, cache_load_factor=share[index], missed_share=share[index] * 2)
-        assert found[index].tolist() == pytest.approx([alone[phase] for phase in Phase])
+        assert found[index].tolist() == pytest.approx([alone[phase] for phase in STEP_PHASES])

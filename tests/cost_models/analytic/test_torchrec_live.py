@@ -12,7 +12,7 @@ import pytest
 from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.hardware.profiles_loader import load_profile
 from cost_models.protocol import ShardWork
-from cost_models.vocabulary import CACHED_KERNELS, Kernel, Phase, Scheme
+from cost_models.vocabulary import CACHED_KERNELS, NUM_PHASES, Kernel, Phase, Scheme
 from planner.options.runtimes.torchrec.rules import SCHEMES
 from tests.support.cost_models.shard_work import shard_work
 from tests.support.thorough import thorough
@@ -159,7 +159,7 @@ def estimate(
     for option in enumerator.enumerate(module, [sharder]):
         for shard in option.shards:
             perf = shard.perf
-            seconds = [0.0] * len(Phase)
+            seconds = [0.0] * NUM_PHASES
             seconds[Phase.INPUT_COMM] = perf.input_dist_comms / 1e3
             seconds[Phase.FORWARD_COMPUTE] = perf.fwd_compute / 1e3
             seconds[Phase.FORWARD_COMM] = perf.fwd_comms / 1e3

@@ -303,7 +303,9 @@ def test_arrays_and_geometry_agree(policy: str, seed: int) -> None:
     assert assignment is not None
     arrays = rank_loads(priced, assignment).seconds
     evaluation = score(problem, to_placement(problem, families, priced, assignment), ROOFLINE)
-    geometry = np.array([[load.seconds[phase] for phase in Phase] for load in evaluation.ranks])
+    geometry = np.array(
+        [[load.seconds[phase] for phase in (*STEP_PHASES, Phase.CHECKPOINT)] for load in evaluation.ranks]
+    )
     assert np.all(arrays[:, Phase.CHECKPOINT] > 0)
     np.testing.assert_allclose(arrays, geometry, rtol=1e-9, atol=1e-15)
 

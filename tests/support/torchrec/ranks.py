@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed._shard.sharded_tensor import ShardedTensor
 from torch.distributed.optim import _apply_optimizer_in_backward
+from torch.distributed.tensor import DTensor
 from torchrec.distributed.embedding import EmbeddingCollectionSharder
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.fp_embeddingbag import FeatureProcessedEmbeddingBagCollectionSharder
@@ -49,6 +50,7 @@ from tests.support.torchrec.model import (
     raw_ids,
 )
 from tests.support.torchrec.modules import ids_of, make_room, module_of
+from tests.support.torchrec.replicas import in_groups
 from tests.support.torchrec.shakes import shake
 from tests.support.torchrec.timings import Timing, pipeline
 
@@ -158,19 +160,24 @@ def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
     # A copy, because TorchRec writes into the dictionary that it is given.
     in_tables = [p for name, p in model.sparse_arch.named_parameters() if "_feature_processors" not in name]
     _apply_optimizer_in_backward(optimizer, in_tables, dict(settings))
-    sharded = DistributedModelParallel(
-        model,
-        env=ShardingEnv.from_process_group(dist.group.WORLD),
-        device=torch.device("cpu"),
-        plan=sharding_plan(case, model),
-        sharders=[
-            EmbeddingBagCollectionSharder(),
-            EmbeddingCollectionSharder(),
-            FeatureProcessedEmbeddingBagCollectionSharder(),
-            ManagedCollisionEmbeddingBagCollectionSharder(),
-            ManagedCollisionEmbeddingCollectionSharder(),
-        ],
-    )
+    sharders = [
+        EmbeddingBagCollectionSharder(),
+        EmbeddingCollectionSharder(),
+        FeatureProcessedEmbeddingBagCollectionSharder(),
+        ManagedCollisionEmbeddingBagCollectionSharder(),
+        ManagedCollisionEmbeddingCollectionSharder(),
+    ]
+    groups = case["plan"].get("replica_groups")
+    if groups is None:
+        sharded = DistributedModelParallel(
+            model,
+            env=ShardingEnv.from_process_group(dist.group.WORLD),
+            device=torch.device("cpu"),
+            plan=sharding_plan(case, model),
+            sharders=sharders,
+        )
+    else:
+        sharded = in_groups(case, model, sharders)
     set_weights(sharded, tables)
     make_room(sharded)
     outside = dict(in_backward_optimizer_filter(sharded.named_parameters()))
@@ -194,6 +201,8 @@ def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
             loss.backward()
         for stepper in steppers:
             stepper.step()
+        if groups is not None:
+            sharded.sync(groups["include_optimizer_state"])
         losses.append(loss.item())
     if timing:
         timing.write()
@@ -256,7 +265,12 @@ def local_parts(sharded: DistributedModelParallel) -> list[tuple[str, tuple[int,
         if ".embedding_bags." not in name and ".embeddings." not in name:
             continue
         table = name.split(".")[-2]
-        if isinstance(value, ShardedTensor):
+        if isinstance(value, DTensor):
+            shards = value.to_local()
+            parts = shards.local_shards()  # of a rank without any, the offsets are those of nothing
+            offsets = shards.local_offsets() if parts else []
+            found += [(table, tuple(offset), part) for offset, part in zip(offsets, parts, strict=True)]
+        elif isinstance(value, ShardedTensor):
             found += [(table, tuple(s.metadata.shard_offsets), s.tensor) for s in value.local_shards()]
         else:
             found.append((table, (0, 0), value))

@@ -32,6 +32,16 @@ def free_plan(
     return _plan(tables, world_size, ranks_per_host, pod_size, {})
 
 
+def grouped_plan(
+    tables: Sequence[TableSpec], world_size: int, ranks_per_host: int, groups: Mapping[str, object]
+) -> dict[str, object]:
+    """Plan the tables for sharding groups, each held to its scheme and kernel."""
+    constraints = {
+        t.name: {"sharding_types": [t.scheme], "compute_kernels": [t.kernel], "min_partition": 4} for t in tables
+    }
+    return _plan(tables, world_size, ranks_per_host, None, constraints, replica_groups=groups)
+
+
 def _plan(
     tables: Sequence[TableSpec],
     world_size: int,
@@ -39,6 +49,7 @@ def _plan(
     pod_size: int | None,
     constraints: Mapping[str, Mapping[str, object]],
     optimizer: str = "rowwise_adagrad",
+    **hardware: object,
 ) -> dict[str, object]:
     spec = spec_from_model(
         Model(list(tables)),
@@ -48,6 +59,7 @@ def _plan(
             "num_hosts": world_size // ranks_per_host,
             "ranks_per_host": ranks_per_host,
             "pod_size": pod_size,
+            **hardware,
         },
         default_pooling_factor=MAX_IDS_PER_BAG / 2,
         optimizer=optimizer,

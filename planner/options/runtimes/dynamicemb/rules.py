@@ -38,6 +38,7 @@ class DynamicEmb(TorchRec):
     """Rules of ``DynamicEmbeddingShardingPlanner`` and of what it shards."""
 
     name = "dynamicemb"
+    has_replica_groups = False
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
     hash_table_modes = frozenset({"dynamicemb"})
     export_reads_spec = True

@@ -30,6 +30,7 @@ class TorchEasyRec(TorchRec):
     device_families: frozenset[str] | None = frozenset({"gpu", "custom"})
     data_types = DATA_TYPES.keys()
     keeps_caches_apart = False
+    has_replica_groups = False
     #: Its config states the slots with the feature, and none of what a plan decides.
     hash_table_modes: frozenset[str] = frozenset()
     #: Its planner's ``Topology`` has no pod size: it would place groups on hosts (``tzrec/utils/plan_util.py``).

@@ -7,6 +7,8 @@ the digests. A plan for pods of hosts has ``intra_group_size`` there, TorchRec's
 of a pod (``Topology``); ``TORCHREC_RESOLVED_POD_SIZE`` counts a pod's hosts.
 """
 
+from collections.abc import Mapping
+
 from cost_models.vocabulary import Tier
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.problem.table_names import name_in_module
@@ -44,10 +46,21 @@ def to_torchrec(plan: PlanToExport) -> dict[str, object]:
         "world_size": plan.placement.world_size,
         "local_world_size": ranks_per_host,
         **({} if plan.placement.pod_size is None else {"intra_group_size": plan.placement.pod_size}),
+        **({} if plan.replica_groups is None else {"dmp_collection": _dmp_collection(plan.replica_groups)}),
         "device": plan.device,
         "tables": tables,
         "plan": modules,
     }
+
+
+def _dmp_collection(groups: Mapping[str, object]) -> dict[str, object]:
+    """Return what ``DMPCollection`` gets, and how often the launcher calls its ``sync`` with what."""
+    names = ("world_size", "sharding_group_size", "node_group_size", "use_inter_host_allreduce")
+    sync = {
+        "interval_steps": groups["sync_interval_steps"],
+        "include_optimizer_state": groups["include_optimizer_state"],
+    }
+    return {**{name: groups[name] for name in names}, "sync": sync}
 
 
 def _module_path(placed: TablePlacement, given: str | None) -> str:

@@ -20,6 +20,7 @@ from planner.domain.plan.placement import Placement
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
+from planner.domain.problem.replica_groups import SYNCED_OPTIMIZERS
 from planner.domain.problem.storage import Storage
 from planner.domain.problem.table import MAX_COLUMNS, Table
 from planner.errors import Issue
@@ -31,6 +32,7 @@ from planner.options.runtimes.torchrec.hash_tables import (
     hash_table_kernels,
     hash_table_scheme_issue,
 )
+from planner.options.runtimes.torchrec.replicas import check_replicas
 
 #: What TorchRec has. A scheme that is not listed is neither planned nor exported for it.
 SCHEMES = (
@@ -85,6 +87,7 @@ class TorchRec(Runtime):
     hash_table_modes = MODES
     #: ``intra_and_cross_node_pg`` takes so many hosts for one as ``TORCHREC_RESOLVED_POD_SIZE`` says.
     has_pods: bool = True
+    has_replica_groups = True
 
     def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
         """Keep caches apart by width and cached share, and those of ``key_value`` tables by table.
@@ -155,10 +158,23 @@ class TorchRec(Runtime):
             )
         return None
 
+    def replica_issue(self, table: Table, scheme: Scheme, kernel: Kernel) -> str | None:
+        """Return what keeps ``DMPCollection`` from averaging the table; see :mod:`.replicas`."""
+        if scheme.is_replicated:
+            return None
+        if scheme is Scheme.TABLE_COLUMN_WISE:
+            return "DMPCollection has no shape for the part of such a table on ranks that hold none of it"
+        if kernel is not Kernel.FUSED:
+            return f"sharding groups average tables of the kernel fused, not of {kernel.label}"
+        if table.optimizer.name not in SYNCED_OPTIMIZERS:
+            return f"sharding groups average no state of the optimizer {table.optimizer.name}"
+        return None
+
     def needs_row_wise_module(self, table: Table, scheme: Scheme) -> bool:
         """Rule 2: MEAN pools cut by rows are right only among their own kind."""
         return table.pooling == "mean" and scheme in ROW_SCHEMES
 
     def check(self, problem: Problem, placement: Placement) -> list[Issue]:
         """Check a finished placement, as a whole and then table by table."""
-        return [*check_placement(problem, placement), *super().check(problem, placement)]
+        of_replicas = check_replicas(problem, placement)
+        return [*check_placement(problem, placement), *of_replicas, *super().check(problem, placement)]

@@ -9,6 +9,7 @@ from planner.output.compact_plan_document import CompactPlanDocument, CompactTab
 from planner.output.explain.difference import Pair, PlanDifference, difference
 from planner.output.explain.shard_groups import ranks_with
 from planner.output.explain.text.layout import columns, paragraph, short_digest, shortened
+from planner.output.explain.text.replica_groups import ranks_text
 from planner.output.explain.text.storage import storage_of, with_storage
 
 MAX_TABLE_ROWS = 40
@@ -24,12 +25,17 @@ def compare_plans(a: CompactPlanDocument, b: CompactPlanDocument) -> str:
 
 def _heading(a: CompactPlanDocument, b: CompactPlanDocument, found: PlanDifference) -> list[str]:
     lines = [
-        f"{label}  {short_digest(plan['plan_digest'])}  {shortened(plan['name'], 30)},"
-        f" {counted(plan['world_size'], 'rank')}"
+        f"{label}  {short_digest(plan['plan_digest'])}  {shortened(plan['name'], 30)}, {_ranks(plan)}"
         for label, plan in (("A", a), ("B", b))
     ]
     if found.same_plan:
         lines.append("The same plan: every shard of every table is where it was.")
+    sizes = [plan.get("replica_groups") for plan in (a, b)]
+    if sizes[0] != sizes[1]:
+        lines += paragraph(
+            "The sharding groups differ: ranks are numbered within a group, so that one number may be two ranks.",
+            indent="",
+        )
     if not found.same_spec:
         lines.append("The specs differ: seconds may differ for reasons other than the placement.")
     if not found.same_prices:
@@ -45,6 +51,10 @@ def _heading(a: CompactPlanDocument, b: CompactPlanDocument, found: PlanDifferen
             indent="",
         )
     return lines
+
+
+def _ranks(plan: CompactPlanDocument) -> str:
+    return counted(plan["world_size"], "rank") if plan.get("replica_groups") is None else ranks_text(plan)
 
 
 def _numbers(found: PlanDifference) -> list[str]:

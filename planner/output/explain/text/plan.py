@@ -24,6 +24,7 @@ from planner.output.explain.text.layout import (
 from planner.output.explain.text.movement import movement_lines
 from planner.output.explain.text.objectives import objective_lines
 from planner.output.explain.text.prediction import prediction_lines
+from planner.output.explain.text.replica_groups import ranks_text, replica_group_lines
 from planner.output.explain.text.starts import start_lines
 from planner.output.explain.text.stash import stash_lines
 from planner.output.explain.text.step_memory import step_memory_lines
@@ -40,6 +41,7 @@ PHASE_GLYPHS = {
     "backward_compute": "▓",
     "prefetch": "+",
     "checkpoint": "×",
+    "replica_sync": "≈",
 }
 #: In the source of a default: how many tables it is for, of how many.
 _OF_TABLES = re.compile(r"([0-9,]+) of ([0-9,]+) tables?")
@@ -70,6 +72,7 @@ def explain_plan(plan: CompactPlanDocument) -> str:
         prediction_lines(plan),
         movement_lines(plan),
         _serving(plan),
+        replica_group_lines(plan),
         _phases(plan),
         start_lines(plan),
         _rank_times(plan),
@@ -86,15 +89,11 @@ def explain_plan(plan: CompactPlanDocument) -> str:
 
 
 def _heading(plan: CompactPlanDocument) -> list[str]:
-    hosts = plan["world_size"] // plan["ranks_per_host"]
     provenance = plan["provenance"]
-    ranks = f"{counted(plan['world_size'], 'rank')}, {hosts} x {plan['ranks_per_host']}"
-    if (pod_size := plan.get("pod_size")) is not None:
-        ranks += f", {counted(plan['world_size'] // pod_size, 'pod')} of {pod_size}"
     lines = (
         f"Plan of {plan['name']}",
         f"  digest   {short_digest(plan['plan_digest'])}",
-        f"  cluster  {ranks}, {provenance['hardware_profile']}",
+        f"  cluster  {ranks_text(plan)}, {provenance['hardware_profile']}",
         f"  prices   {provenance['cost_model']}",
     )
     return [shortened(line, WIDTH) for line in lines]

@@ -11,7 +11,7 @@ import pytest
 from planner.domain.plan.step_memory import MemoryPhase
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.stash import Stash
-from planner.output import checkpoint_document
+from planner.output import checkpoint_document, replica_groups_document
 from planner.output import plan_document as definition
 from planner.pricing.memory import LINES
 from planner.verification.evaluate_placement import score
@@ -55,6 +55,11 @@ EXCEPTIONS = {
     "diff.js": {"a": definition.PlanDocument, "b": definition.PlanDocument},
     "plan_evidence.js": {"entry": _Assumption},
     "plan_extra.js": {"entry": definition.RankBytesDocument},
+    "plan_groups.js": {
+        "groups": replica_groups_document.ReplicaGroupsDocument,
+        "sync": replica_groups_document.ReplicaSyncDocument,
+        "size": replica_groups_document.GroupSizeDocument,
+    },
     "plan_gap.js": {"parts": definition.GapPartsDocument},
     "plan_objectives.js": {"one": definition.OrderedObjectiveDocument, "point": definition.TradePointDocument},
     "plan_facts.js": {"entry": None},  # of the list of plans

@@ -5,6 +5,7 @@ import { diffChart } from "../charts/diff.js";
 import { h, link, segment } from "../dom.js";
 import * as format from "../format.js";
 import { keyFigures, pageHead, planLink, section, table } from "../parts.js";
+import { groupsText } from "./plan_groups.js";
 import { storage } from "./plan_tables.js";
 
 const MOST_SHOWN = 200;
@@ -24,9 +25,9 @@ export async function diffPage(first, second) {
         kicker: [
           "A is ",
           planLink(a.plan_digest),
-          `, ${format.counted(a.world_size, "rank")}. B is `,
+          `, ${ranks(a)}. B is `,
           planLink(b.plan_digest),
-          `, ${format.counted(b.world_size, "rank")}.`,
+          `, ${ranks(b)}.`,
         ],
         actions: [
           link(`/ui/plans/${segment(second)}/diff/${segment(first)}`, "Swap A and B"),
@@ -47,9 +48,15 @@ export async function diffPage(first, second) {
   };
 }
 
+function ranks(plan) {
+  return plan.replica_groups ? groupsText(plan.replica_groups) : format.counted(plan.world_size, "rank");
+}
+
 function cautions(diff, a, b) {
   const texts = [
     diff.same_plan && "The same plan: every shard of every table is where it was.",
+    JSON.stringify(a.replica_groups) !== JSON.stringify(b.replica_groups) &&
+      "The sharding groups differ: ranks are numbered within a group, so that one number may be two ranks.",
     !diff.same_spec && "The specs differ: seconds may differ for reasons other than the placement.",
     !diff.same_prices &&
       `Priced by ${a.provenance.cost_model} (A) and ${b.provenance.cost_model} (B): the seconds cannot be compared.`,

@@ -8,6 +8,7 @@ import { button, digest, keyFigures, pageHead } from "../parts.js";
 import { evidenceSection } from "./plan_evidence.js";
 import { extraSections } from "./plan_extra.js";
 import { reason } from "./plan_facts.js";
+import { groupsText } from "./plan_groups.js";
 import { memorySection } from "./plan_memory.js";
 import { objectivesSection } from "./plan_objectives.js";
 import { searchSection } from "./plan_search.js";
@@ -47,11 +48,13 @@ function head(plan) {
   const address = `/v1/plans/${segment(plan.plan_digest)}`;
   const hosts = plan.world_size / plan.ranks_per_host;
   const pods = plan.pod_size ? `, ${format.counted(plan.world_size / plan.pod_size, "pod")} of ${plan.pod_size}` : "";
+  const onHosts = `(${format.counted(hosts, "host")} × ${plan.ranks_per_host}${pods})`;
+  const allRanks = `${format.counted(plan.world_size, "rank")} ${onHosts}`;
   const copied = h("span", { role: "status", class: "note" });
   return pageHead(plan.name || "A plan", {
     trail: [["/ui/plans", "Plans"]],
     kicker: [
-      `${format.counted(plan.world_size, "rank")} (${format.counted(hosts, "host")} × ${plan.ranks_per_host}${pods}), `,
+      `${plan.replica_groups ? groupsText(plan.replica_groups) : allRanks}, `,
       link(`/ui/hardware-profiles/${segment(plan.provenance.hardware_profile)}`, plan.provenance.hardware_profile),
       `, priced by ${plan.provenance.cost_model}. `,
       digest(plan.plan_digest),

@@ -1,8 +1,9 @@
-/** Parts that only some plans have: a whole step, a learned prediction, requests, tiers, what moves, checkpoints. */
+/** Parts that only some plans have: a whole step, a prediction, requests, groups, tiers, what moves, checkpoints. */
 
 import { h } from "../dom.js";
 import * as format from "../format.js";
 import { evidence, facts, section, table } from "../parts.js";
+import { replicaGroupsSection } from "./plan_groups.js";
 
 /** The sections that a plan has. */
 export function extraSections(plan) {
@@ -11,6 +12,7 @@ export function extraSections(plan) {
     plan.whole_step && wholeStepSection(plan.whole_step),
     plan.prediction && predictionSection(plan.prediction, plan.surrogate),
     plan.serving && servingSection(plan.serving),
+    plan.replica_groups && replicaGroupsSection(plan.replica_groups, plan.replica_sync),
     plan.tiers?.length > 0 && tiersSection(plan.tiers, unit),
     plan.movement && movementSection(plan.movement, unit),
     plan.checkpoint && checkpointSection(plan.checkpoint),

@@ -14,6 +14,7 @@ const PHASE_COLOURS = {
   backward_compute: 3,
   prefetch: 4,
   checkpoint: 7,
+  replica_sync: 5,
 };
 
 /** Where the time of a step, or of a request, goes. */

@@ -1,0 +1,158 @@
+"""Rules of sharding groups: their sizes on these hosts, and what can be planned together with them."""
+
+from api.schemas.spec import ReplicaGroupsSpec, SpecDocument
+from api.specs.input.json import quoted
+from api.specs.issues import IssueCollector
+from api.specs.state import SpecState
+from cost_models.analytic.roofline import RooflineModel
+from cost_models.hardware.hardware import Hardware
+from cost_models.text.number_text import counted
+from planner.domain.problem.cluster import MAX_RANKS, Cluster
+from planner.domain.problem.problem import REQUEST_LATENCY
+from planner.domain.problem.replica_groups import SYNCED_OPTIMIZERS, ReplicaGroups
+from planner.options.runtimes.registry import RUNTIMES
+from planner.options.runtimes.torchrec.rules import TorchRec
+
+_WHERE = "/hardware/replica_groups"
+_SIZE = f"{_WHERE}/sharding_group_size"
+_SHOWN = 20  # sizes that a message names
+
+
+def check_replica_groups(state: SpecState, issues: IssueCollector) -> None:
+    """Report what is wrong with the sharding groups of a spec, if it has any."""
+    groups = state.spec.hardware.replica_groups
+    if groups is None or not issues.is_sound(_WHERE):
+        return
+    _check_runtime(state.spec, issues)
+    _check_tables(state, groups, issues)
+    if state.hardware is not None and issues.is_sound(*state.rank_fields):
+        _check_sizes(state, state.hardware, groups, issues)
+
+
+def check_previous_groups(state: SpecState, issues: IssueCollector) -> None:
+    """Report a previous plan for groups of another size: what moves is counted between groups of one size."""
+    problem, previous = state.problem, state.previous
+    if problem is None or previous is None or problem.replica_groups is None:
+        return
+    before, sizes = previous.plan.placement.world_size, problem.replica_groups.sizes
+    if sizes != (before,):
+        fits = before in sizes
+        issues.report(
+            "/previous_plan",
+            f"the previous plan is for groups of {counted(before, 'rank')}, and groups have"
+            f" {' or '.join(map(str, sizes[-_SHOWN:]))} here; moves are counted between groups of one size",
+            f"set hardware.replica_groups.sharding_group_size to {before}"
+            if fits
+            else "leave previous_plan out, or plan groups of the size that runs",
+            reads=(_SIZE, *state.rank_fields),
+        )
+
+
+def _check_runtime(spec: SpecDocument, issues: IssueCollector) -> None:
+    """Report what is not planned together with sharding groups."""
+    leave_out = "or leave hardware.replica_groups out"
+    if not RUNTIMES[spec.runtime].has_replica_groups:
+        issues.report(
+            "/runtime",
+            f"sharding groups are those of TorchRec's DMPCollection, and the runtime is {spec.runtime}",
+            f"use the runtime {TorchRec.name}, {leave_out}",
+        )
+    if spec.hardware.pod_size is not None:
+        issues.report(
+            "/hardware/pod_size",
+            "under 2D parallelism TorchRec uses groups of a host, whatever the pods",
+            f"leave pod_size out, {leave_out}",
+        )
+    if spec.objective == REQUEST_LATENCY:
+        issues.report(
+            _WHERE, f"the objective {REQUEST_LATENCY} is of hosts that serve, which average nothing", "leave it out"
+        )
+    elif spec.cost_model != RooflineModel.name:
+        issues.report(
+            "/cost_model",
+            f"{spec.cost_model} has no price of averages over sharding groups",
+            f"use the cost model {RooflineModel.name}, {leave_out}",
+        )
+    if spec.model.stash is not None:
+        issues.report(
+            "/model/stash",
+            "averages read weights where they lie, and those that are stashed are elsewhere",
+            f"leave stash out, {leave_out}",
+        )
+    if spec.checkpoint_plan is not None:
+        issues.report(
+            "/checkpoint_plan",
+            "which rank reads what of a checkpoint is planned for one group of all ranks alone",
+            f"leave checkpoint_plan out, {leave_out}",
+        )
+    if spec.objectives is not None:
+        issues.report(
+            "/objectives",
+            "ordered objectives are planned for one group of all ranks alone",
+            f"leave them out, {leave_out}",
+        )
+    if spec.checkpoint is not None:
+        issues.report(
+            "/checkpoint",
+            "which of the sharding groups stores a checkpoint is not known, so that it has no price",
+            f"leave checkpoint out, {leave_out}",
+        )
+
+
+def _check_tables(state: SpecState, groups: ReplicaGroupsSpec, issues: IssueCollector) -> None:
+    """Report tables that groups do not keep alike, and those with ranks where the size of a group is open."""
+    has_sizes = not isinstance(groups.sharding_group_size, int)
+    replicated = ["data_parallel"]
+    for where, table in state.written_tables():
+        name, constraints = quoted(table.name), table.constraints
+        if constraints.sharding_types != replicated and table.optimizer not in SYNCED_OPTIMIZERS:
+            issues.report(
+                f"{where}/optimizer",
+                f"table {name}: TorchRec's DMPCollection finds no state to average of the optimizer {table.optimizer}",
+                f"use {', '.join(sorted(SYNCED_OPTIMIZERS - {'none'}))}, or the sharding type data_parallel",
+                reads=(f"{where}/constraints/sharding_types",),
+            )
+        if table.hash_table is not None:
+            issues.report(
+                f"{where}/hash_table",
+                f"table {name}: every sharding group would give ids rows of its own",
+                "leave hash_table out, or hardware.replica_groups",
+            )
+        if not has_sizes:
+            continue
+        for field in ("ranks", "hosts", "pinned"):
+            if getattr(constraints, field) is not None:
+                issues.report(
+                    f"{where}/constraints/{field}",
+                    f"table {name} has {field} in a sharding group whose size is not decided",
+                    "give one sharding_group_size, or leave them out",
+                )
+
+
+def _check_sizes(state: SpecState, hardware: Hardware, groups: ReplicaGroupsSpec, issues: IssueCollector) -> None:
+    """Report sizes that the job cannot be divided into, each by itself."""
+    spec = state.spec.hardware
+    per_host = spec.ranks_per_host or hardware.ranks_per_host
+    if spec.num_hosts * per_host > MAX_RANKS:
+        return
+    job = Cluster(hardware=hardware, num_hosts=spec.num_hosts, ranks_per_host=per_host)
+    contiguous = groups.use_inter_host_allreduce
+    possible = ReplicaGroups.sizes_of(job, contiguous=contiguous)
+    given = groups.sharding_group_size
+    if given == "auto":
+        if not possible:
+            ranks = counted(job.world_size, "rank")
+            issues.report(_SIZE, f"{ranks} cannot be divided into sharding groups", "plan for 2 ranks or more")
+        return
+    listed = [given] if isinstance(given, int) else list(given)
+    shown = ", ".join(map(str, possible[-_SHOWN:]))
+    for number, size in enumerate(listed):
+        issue = ReplicaGroups.issue_of(job, size, contiguous=contiguous)
+        if issue is not None:
+            other = "" if contiguous else ", or set use_inter_host_allreduce"
+            issues.report(
+                _SIZE if isinstance(given, int) else f"{_SIZE}/{number}",
+                issue,
+                f"use one of {shown}{other if job.world_size % size == 0 else ''}" if shown else "plan for more ranks",
+                reads=(*state.rank_fields, f"{_WHERE}/use_inter_host_allreduce"),
+            )

@@ -1,0 +1,86 @@
+"""What is known of each size of sharding groups: a bound on its plans, its best plan, or why it has none."""
+
+import math
+import time
+from dataclasses import dataclass
+
+from cost_models.protocol import CostModel
+from planner.domain.plan.plan import Plan, PlanResult
+from planner.domain.plan.replicas import GroupSize, SizeState
+from planner.domain.problem.problem import Problem
+from planner.orchestration.finish_plan import charged_seconds
+from planner.orchestration.limits.shortfalls import Infeasibility
+from planner.orchestration.list_options import list_and_price
+from planner.pricing.fixed_seconds import seconds_without_shards
+from planner.pricing.price_options import prune
+from planner.solver.bounds.chain import quick_bound
+from planner.solver.machine import return_free_memory
+from planner.solver.problem import Reason
+
+
+@dataclass(slots=True, kw_only=True)
+class Candidate:
+    """A size of sharding groups, the problem of one group, and what is known of its plans."""
+
+    size: int
+    problem: Problem
+    bound_seconds: float = 0.0  # of all its plans; infinite where it has none
+    state: SizeState = "not_searched"
+    plan: Plan | None = None
+    limit: str | None = None  # what ended the search for its plan
+    detail: str = ""
+    found_at_seconds: float | None = None  # monotonic clock
+
+    @property
+    def seconds(self) -> float:
+        """What its best plan costs; infinite before there is one."""
+        return math.inf if self.plan is None else charged_seconds(self.plan)
+
+    def look(self, cost_model: CostModel) -> None:
+        """Raise the bound by what needs no search, and note where the tables cannot fit."""
+        listed = list_and_price(self.problem, cost_model)
+        if isinstance(listed, Infeasibility):
+            # One group of all ranks may read rows from host memory, which its search decides.
+            if listed.proven and self.problem.is_replicated:
+                self._rule_out("; ".join(short.message for short in listed.shortfalls))
+            return
+        bound = quick_bound(prune(listed[1]))
+        self.bound_seconds = bound + seconds_without_shards(self.problem, bound)
+        return_free_memory()
+
+    def take(self, result: PlanResult) -> None:
+        """Take the plan and the bound of a search, where they are better than what is known."""
+        if result.plan is None:
+            if self.plan is None:
+                self.detail, self.limit = result.detail, result.limit
+            if result.reason == Reason.INFEASIBLE:
+                self._rule_out(result.detail or "; ".join(short.message for short in result.shortfalls))
+            return
+        self.state = "planned"
+        self.bound_seconds = max(self.bound_seconds, result.lower_bound_seconds)
+        if charged_seconds(result.plan) < self.seconds:
+            self.plan, self.found_at_seconds = result.plan, time.monotonic()
+            self.limit = result.limit
+        self.bound_seconds = min(self.bound_seconds, self.seconds)
+
+    def is_close(self, seconds: float, gap: float) -> bool:
+        """Whether none of its plans is better than ``seconds`` by more than the gap."""
+        return self.bound_seconds * (1 + gap) >= seconds
+
+    def as_considered(self) -> GroupSize:
+        """Return what the plan says of this size."""
+        groups, plan = self.problem.replica_groups, self.plan
+        assert groups is not None
+        load = None if plan is None else plan.evaluation.replica_groups
+        return GroupSize(
+            sharding_group_size=self.size,
+            num_groups=groups.num_groups(self.size),
+            state=self.state,
+            objective_seconds=None if plan is None else plan.evaluation.objective_seconds,
+            lower_bound_seconds=self.bound_seconds if math.isfinite(self.bound_seconds) else 0.0,
+            sync_seconds_per_step=None if load is None else load.seconds_per_step,
+            detail=self.detail,
+        )
+
+    def _rule_out(self, why: str) -> None:
+        self.state, self.bound_seconds, self.detail = "infeasible", math.inf, why

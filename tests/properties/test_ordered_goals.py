@@ -18,8 +18,9 @@ from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.goals import CHECKPOINT_UPLOAD, FULLEST_RANK, MOVED_BYTES, STEP_TIME, Goal, Tolerance
 from planner.domain.problem.problem import Problem
 from planner.orchestration.limits.own_time import broken_limits
+from planner.orchestration.placement.renamed import named_as_in
 from planner.orchestration.placement.to_placement import to_placement
-from planner.orchestration.previous_plan import locate_previous_plan, movement_of, named_as_in
+from planner.orchestration.previous_plan import locate_previous_plan, movement_of
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.verification.evaluate_placement import score
@@ -76,7 +77,8 @@ def all_values(request: SolveRequest, problem: Problem, listed: Listed) -> Itera
     """Yield the values of every plan that the verifier accepts and that keeps the limits of its own time."""
     state = None
     if request.previous is not None:
-        previous = named_as_in(problem, request.previous)
+        placement = named_as_in(problem, request.previous.placement)
+        previous = replace(request.previous, placement=placement)
         state = locate_previous_plan(listed.problem, listed.families, previous, request.cost_model)
     for _, assignment in assignments_in_order(listed.priced):
         placement = to_placement(listed.problem, listed.families, listed.priced, assignment)

@@ -24,15 +24,16 @@ from planner.options.host_memory_fallback import (
     spilled_labels,
     with_kernels_of,
 )
-from planner.orchestration.conclude import BYTES_MOVED, conclude
+from planner.orchestration.answers.conclude import BYTES_MOVED, conclude
+from planner.orchestration.answers.finish_plan import SolveContext, result_of, within_bound
+from planner.orchestration.answers.incumbents import IncumbentReporter, OnResult
 from planner.orchestration.explore import explore
-from planner.orchestration.finish_plan import SolveContext, result_of, within_bound
 from planner.orchestration.goals.pursue import limits_of_first, pursue_goals
 from planner.orchestration.group_sizes.plan_group_sizes import plan_group_sizes
-from planner.orchestration.incumbents import IncumbentReporter, OnResult
 from planner.orchestration.limits.own_time import StepsToTry, broken_limits, with_limits
 from planner.orchestration.limits.resident import with_resident_bytes
 from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
+from planner.orchestration.limits.stash_rooms import solve_with_stash
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
 from planner.orchestration.placement.renamed import named_as_in
@@ -42,7 +43,6 @@ from planner.orchestration.previous_plan import (
     with_move_price,
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
-from planner.orchestration.stash_rooms import solve_with_stash
 from planner.pricing.price_options import price, prune
 from planner.pricing.serving import REQUEST_RATE, within_rate
 from planner.solver.machine import no_collection

@@ -19,7 +19,7 @@ from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.vocabulary import Phase, Scheme
 from planner.options.enumerate import Families, enumerate_families
 from planner.options.schemes.blocks import COLUMN_STEP
-from planner.pricing.memory import TORCHREC, shard_ledger
+from planner.pricing.memory.ledger import TORCHREC, shard_ledger
 from planner.pricing.price_options import price, shape_work
 from planner.solver.problem import SolverProblem
 

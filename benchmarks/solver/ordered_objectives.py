@@ -22,7 +22,7 @@ from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan
 from planner.domain.problem.goals import FULLEST_RANK, STEP_TIME, Goal, Tolerance
 from planner.pipeline import plan
-from planner.pricing.memory import capacity_bytes
+from planner.pricing.memory.ledger import capacity_bytes
 from planner.verification.goal_values import goal_values
 
 _GIGABYTE = 1e9

@@ -12,8 +12,8 @@ from typing import Any
 from unittest import mock
 
 from planner.orchestration import explore as mode_search
-from planner.orchestration import finish_plan as finishing
 from planner.orchestration import list_options as listing
+from planner.orchestration.answers import finish_plan as finishing
 from planner.orchestration.family_sets import branch_kinds, family_set, kind_sets
 from planner.solver.partitioners.base import NO_OPTIONS, Partitioner, SearchOptions, SolveLimits
 from planner.solver.partitioners.greedy import Greedy

@@ -34,7 +34,7 @@ from planner.domain.problem.table import Table
 from planner.options.schemes.expand import expand
 from planner.options.schemes.geometry import Piece
 from planner.pipeline import plan
-from planner.pricing.memory import capacity_bytes
+from planner.pricing.memory.ledger import capacity_bytes
 from planner.solver.problem import Scope
 from planner.verification.evaluate_placement import bytes_by_tier, score
 from planner.verification.verify import verify

@@ -22,7 +22,7 @@ from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.stash import Stash
 from planner.pipeline import plan
-from planner.pricing.stash import room_bytes
+from planner.pricing.memory.stash import room_bytes
 from planner.solver.partitioners.registry import make_partitioner
 
 

@@ -16,7 +16,7 @@ from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
-from planner.pricing.memory import capacity_bytes
+from planner.pricing.memory.ledger import capacity_bytes
 from planner.verification.evaluate_placement import bytes_by_tier, score
 
 #: How a table is kept: kernel and cached share.

@@ -23,7 +23,7 @@ from planner.orchestration.limits.own_time import broken_limits
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
 from planner.orchestration.placement.to_placement import to_placement
-from planner.pricing.memory import capacity_bytes
+from planner.pricing.memory.ledger import capacity_bytes
 from planner.pricing.price_options import prune, restrict
 from planner.solver.partitioners.base import Effort, SolveLimits
 from planner.solver.partitioners.greedy import Greedy

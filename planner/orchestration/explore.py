@@ -12,14 +12,14 @@ import numpy as np
 
 from planner.domain.plan.plan import PlanResult
 from planner.options.compatible_families import compatible_family_sets
-from planner.orchestration.conclude import Explored
+from planner.orchestration.answers.conclude import Explored
+from planner.orchestration.answers.finish_plan import SolveContext
+from planner.orchestration.answers.incumbents import IncumbentReporter
 from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet, Start, first_plan, least_seconds, started
 from planner.orchestration.family_sets.kind_sets import without_replaced_kinds
 from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds, sets_of_kinds
-from planner.orchestration.finish_plan import SolveContext
-from planner.orchestration.incumbents import IncumbentReporter
 from planner.orchestration.limits.shortfalls import no_plan, unsatisfiable_modules
 from planner.pricing.price_options import drop_unusable, prune, restrict
 from planner.solver.bounds.boxes import affordable_boxes
@@ -51,8 +51,8 @@ def explore(
 ) -> Explored | PlanResult:
     """Find a first plan of every mode, bound them, and search those that may hold a better plan.
 
-    Returns a result without a plan if the rules of a module leave none. :func:`planner.orchestration.conclude.conclude`
-    makes the answer of what this returns.
+    Returns a result without a plan if the rules of a module leave none.
+    :func:`planner.orchestration.answers.conclude.conclude` makes the answer of what this returns.
 
     With a ``start``, modes that hold it begin there. Where plans pay starts, modes are divided into sets of kinds, and
     ``priced`` goes as soon as the caller gives it up.

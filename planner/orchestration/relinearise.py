@@ -22,8 +22,8 @@ from planner.domain.plan.movement import PreviousPlan
 from planner.domain.plan.plan import Evaluation, Plan, PlanResult, Surrogate
 from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
-from planner.orchestration.finish_plan import charged_seconds, result_of
-from planner.orchestration.incumbents import OnResult
+from planner.orchestration.answers.finish_plan import charged_seconds, result_of
+from planner.orchestration.answers.incumbents import OnResult
 from planner.orchestration.limits.tier_bandwidth import overloaded, tier_too_slow
 from planner.orchestration.previous_plan import reprice_movement
 from planner.orchestration.refine.whole_rank import refine_whole_ranks

@@ -7,7 +7,7 @@ from cost_models.protocol import ShardWork
 from planner.domain.problem.goals import CHECKPOINT_UPLOAD, FULLEST_RANK
 from planner.domain.problem.problem import Problem
 from planner.pricing.checkpoint import full_checkpoint_bytes
-from planner.pricing.memory import EXACT, capacity_bytes, shard_ledger
+from planner.pricing.memory.ledger import EXACT, capacity_bytes, shard_ledger
 
 #: Goals whose value is that of the rank with most of something.
 RANK_GOALS = (FULLEST_RANK, CHECKPOINT_UPLOAD)

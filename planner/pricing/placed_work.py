@@ -14,9 +14,9 @@ from planner.domain.plan.placement import Placement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.registry import RUNTIMES
-from planner.pricing.learned_prediction import PlacedShards
-from planner.pricing.memory import EXACT, LINES, TORCHREC, shard_ledger
-from planner.pricing.operators import CACHE_LINES, placed_cache_bytes
+from planner.pricing.memory.ledger import EXACT, LINES, TORCHREC, shard_ledger
+from planner.pricing.memory.operators import CACHE_LINES, placed_cache_bytes
+from planner.pricing.predictions.learned_prediction import PlacedShards
 from planner.pricing.shard_work import build_work
 from planner.solver.segments import by_owner
 

@@ -16,12 +16,12 @@ from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
 from planner.options.dominance import dominated_families
 from planner.options.enumerate import Cuts, Families, Family, list_cuts, table_rank_allowed
-from planner.pricing.memory import EXACT, capacity_bytes, shard_ledger
-from planner.pricing.phases import counted_phases, in_phases_of, phase_windows
+from planner.pricing.memory.ledger import EXACT, capacity_bytes, shard_ledger
+from planner.pricing.memory.tier_traffic import shard_traffic
 from planner.pricing.price_work import price_work
 from planner.pricing.shard_work import build_work
-from planner.pricing.starts import starts_of_families
-from planner.pricing.tier_traffic import shard_traffic
+from planner.pricing.step.phases import counted_phases, in_phases_of, phase_windows
+from planner.pricing.step.starts import starts_of_families
 from planner.solver.bounds.crowding import crowding_families
 from planner.solver.problem import Objective, Scope, SolverProblem, no_ints
 

@@ -8,8 +8,8 @@ from cost_models.protocol import CostModel, ShardSeconds, ShardWork
 from cost_models.vocabulary import Evidence, Phase
 from planner.domain.problem.problem import Problem
 from planner.pricing.checkpoint import with_checkpoints
-from planner.pricing.phases import in_phases_of
 from planner.pricing.replicas.sync import sync_price
+from planner.pricing.step.phases import in_phases_of
 
 
 def price_work(

@@ -28,7 +28,7 @@ from planner.domain.plan.plan import Evaluation, PlanResult, ServingLoad
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.serving import Serving
 from planner.errors import Issue
-from planner.pricing.phases import num_phases
+from planner.pricing.step.phases import num_phases
 from planner.solver.problem import Reason
 
 REQUEST_RATE = "requests_per_second"  # a limit of the user's

@@ -17,13 +17,20 @@ from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Evaluation, PhaseLoad, RankLoad, StartLoad, TierLoad
 from planner.domain.plan.step_memory import StepMemory
 from planner.domain.problem.problem import Problem
-from planner.pricing.analytic_prediction import analytic_prediction, rank_limits, start_limits
 from planner.pricing.checkpoint import checkpoint_load
 from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, has_keys
 from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots
-from planner.pricing.learned_prediction import prediction, rank_seconds
-from planner.pricing.memory import LINES, capacity_bytes, reserved_by_tier
-from planner.pricing.phases import (
+from planner.pricing.memory.ledger import LINES, capacity_bytes, reserved_by_tier
+from planner.pricing.memory.stash_load import stash_load, stashed_by_rank
+from planner.pricing.memory.step_memory import step_memory
+from planner.pricing.memory.tier_traffic import Traffic, shard_traffic
+from planner.pricing.placed_work import PlacedWork
+from planner.pricing.predictions.analytic_prediction import analytic_prediction, rank_limits, start_limits
+from planner.pricing.predictions.learned_prediction import prediction, rank_seconds
+from planner.pricing.price_work import price_work
+from planner.pricing.replicas.sync import replica_load, sync_limits, sync_price, sync_start_seconds
+from planner.pricing.serving import message_evidence, message_loads, serving_load
+from planner.pricing.step.phases import (
     counted_phases,
     exposed_seconds,
     in_phases_of,
@@ -32,15 +39,8 @@ from planner.pricing.phases import (
     phases_of,
     step_phases_of,
 )
-from planner.pricing.placed_work import PlacedWork
-from planner.pricing.price_work import price_work
-from planner.pricing.replicas.sync import replica_load, sync_limits, sync_price, sync_start_seconds
-from planner.pricing.serving import message_evidence, message_loads, serving_load
-from planner.pricing.starts import UsedStarts, starts_of_placement
-from planner.pricing.stash_load import stash_load, stashed_by_rank
-from planner.pricing.step_memory import step_memory
-from planner.pricing.tier_traffic import Traffic, shard_traffic
-from planner.pricing.whole_step import whole_step
+from planner.pricing.step.starts import UsedStarts, starts_of_placement
+from planner.pricing.step.whole_step import whole_step
 
 
 def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Evaluation:

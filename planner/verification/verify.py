@@ -1,10 +1,11 @@
 """Whether a placement is right: cover, geometry, memory and constraints.
 
 Starts from the shards alone and shares no code with options, the geometry of schemes, or partitioners (an import
-contract holds that). It shares with them the ledger of bytes (:mod:`planner.pricing.memory`), the tiers of a kernel's
-rows (:mod:`planner.options.row_tiers`), and three facts of ``cost_models.vocabulary``, as definitions of words: whether
-a scheme replicates a table, which site of a scheme a rank belongs to, whether a kernel caches. The rules of a runtime
-(``planner.options.runtimes.<runtime>``) are written apart from the options: those of TorchRec read no fact of a scheme.
+contract holds that). It shares with them the ledger of bytes (:mod:`planner.pricing.memory.ledger`), the tiers of a
+kernel's rows (:mod:`planner.options.row_tiers`), and three facts of ``cost_models.vocabulary``, as definitions of
+words: whether a scheme replicates a table, which site of a scheme a rank belongs to, whether a kernel caches. The
+rules of a runtime (``planner.options.runtimes.<runtime>``) are written apart from the options: those of TorchRec read
+no fact of a scheme.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from planner.domain.problem.table import PinnedTable, Table
 from planner.errors import Issue
 from planner.options.row_tiers import row_tiers
 from planner.options.runtimes.registry import RUNTIMES
-from planner.pricing.memory import capacity_bytes, sparse_capacity_bytes
+from planner.pricing.memory.ledger import capacity_bytes, sparse_capacity_bytes
 from planner.verification.evaluate_placement import bytes_by_tier
 from planner.verification.overlap import overlapping_shards
 from planner.verification.stash import stash_issues

@@ -14,9 +14,9 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
 from planner.errors import SolverDefect
 from planner.orchestration import explore as exploring
-from planner.orchestration import finish_plan as finishing
+from planner.orchestration.answers import finish_plan as finishing
+from planner.orchestration.answers.finish_plan import within_bound
 from planner.orchestration.family_sets import family_set
-from planner.orchestration.finish_plan import within_bound
 from planner.pipeline import plan
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.evaluate import objective_of

@@ -9,7 +9,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.stash import Stash
 from planner.domain.problem.table import TableConstraints
 from planner.pipeline import plan
-from planner.pricing.stash import room_bytes
+from planner.pricing.memory.stash import room_bytes
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.registry import make_partitioner
 from planner.verification.verify import verify

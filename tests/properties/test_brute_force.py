@@ -14,8 +14,8 @@ import pytest
 from api.specs.request import SolveRequest
 from planner.domain.plan.plan import PlanResult
 from planner.options.compatible_families import compatible_family_sets
+from planner.orchestration.answers.finish_plan import charged_seconds
 from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
-from planner.orchestration.finish_plan import charged_seconds
 from planner.output.certificate.certify import certify
 from planner.pipeline import plan
 from planner.pricing.price_options import drop_unusable, prune, restrict

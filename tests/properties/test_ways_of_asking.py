@@ -13,7 +13,7 @@ from api.specs.parse import parse_plan, parse_spec
 from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.errors import InvalidProblem
-from planner.orchestration.finish_plan import charged_seconds
+from planner.orchestration.answers.finish_plan import charged_seconds
 from planner.orchestration.limits.own_time import broken_limits
 from planner.verification.evaluate_placement import score
 from planner.verification.verify import verify

@@ -19,7 +19,7 @@ from planner.output.certificate.certify import Document, certify
 from planner.output.explain.explanation import Explanation, explain
 from planner.output.exporters.generic import score_document
 from planner.pricing.checkpoint import late_upload
-from planner.pricing.memory import capacity_bytes
+from planner.pricing.memory.ledger import capacity_bytes
 from planner.pricing.serving import overrun
 from planner.verification.evaluate_placement import score
 from planner.verification.narrow_pieces import narrow_pieces

@@ -14,7 +14,7 @@ from planner.domain.problem.table import Table
 from planner.errors import Issue
 from planner.options.enumerate import enumerate_families
 from planner.pricing.price_options import price
-from planner.pricing.whole_step import dense_all_reduce
+from planner.pricing.step.whole_step import dense_all_reduce
 
 
 def check_hardware_numbers(problem: Problem, cost_model: CostModel, issues: IssueCollector) -> None:

@@ -23,7 +23,7 @@ from planner.options.host_memory_fallback import (
     spilled_labels,
     unused_tiers,
 )
-from planner.pricing.memory import capacity_bytes
+from planner.pricing.memory.ledger import capacity_bytes
 
 TORCHREC = "torchrec"
 _warning = partial(Issue, severity="warning")

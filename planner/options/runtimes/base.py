@@ -52,7 +52,8 @@ class Runtime(ABC):
     hash_table_modes: frozenset[str] = frozenset()
     #: Bytes of the id that it stores with every row.
     row_key_bytes: float = 0.0
-    #: Whether tables of one rank share FBGEMM operators, and caches with them (:mod:`planner.pricing.operators`).
+    #: Whether tables of one rank share FBGEMM operators, and caches with them
+    #: (:mod:`planner.pricing.memory.operators`).
     shares_operators: bool = False
     #: Whether a step runs the tables of a module sharding type by sharding type, each with collectives of its own.
     runs_sharding_types_apart: bool = False

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.orchestration.answers.finish_plan import SolveContext
+from planner.orchestration.answers.incumbents import IncumbentReporter
 from planner.orchestration.family_sets.deadline import Deadline
-from planner.orchestration.finish_plan import SolveContext
-from planner.orchestration.incumbents import IncumbentReporter
 from planner.orchestration.previous_plan import warm_start_from, with_home_sites
 from planner.solver.bounds.chain import Bound
 from planner.solver.evaluate import objective_of, violations

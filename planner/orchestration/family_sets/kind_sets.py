@@ -1,6 +1,6 @@
 """Which kinds of sharding a plan uses at all: sets of kinds, each with a bound on the plans that use just these.
 
-A kind that a plan uses is paid once per step (:mod:`planner.pricing.starts`). Of a fixed set of kinds that is a
+A kind that a plan uses is paid once per step (:mod:`planner.pricing.step.starts`). Of a fixed set of kinds that is a
 constant, so that the rest is the additive problem of the set's families, and starts only shorten what is hidden of
 each phase (``SolverProblem.window_seconds``). A set may leave some kinds open; it charges the starts of those that all
 its plans use, and for tables that none of these has, the least that a kind of theirs starts, phase by phase:

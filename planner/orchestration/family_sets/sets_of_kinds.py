@@ -8,6 +8,8 @@ import numpy as np
 
 from cost_models.arrays import Ints
 from planner.options.enumerate import Families
+from planner.orchestration.answers.finish_plan import SolveContext
+from planner.orchestration.answers.incumbents import IncumbentReporter
 from planner.orchestration.family_sets.branch_kinds import branch_kinds
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import FamilySet, at_home, first_plan, transferred
@@ -19,8 +21,6 @@ from planner.orchestration.family_sets.kind_sets import (
     set_of_just,
     without_one,
 )
-from planner.orchestration.finish_plan import SolveContext
-from planner.orchestration.incumbents import IncumbentReporter
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.bounds.crowding import exceed_memory
 from planner.solver.evaluate import used_kinds

@@ -18,8 +18,8 @@ from planner.domain.plan.plan import Assumption, Plan, PlanResult
 from planner.domain.problem.goals import STEP_TIME
 from planner.domain.problem.problem import Problem
 from planner.errors import SolverDefect
+from planner.orchestration.answers.finish_plan import SolveContext, finish, result_of
 from planner.orchestration.family_sets.deadline import Deadline
-from planner.orchestration.finish_plan import SolveContext, finish, result_of
 from planner.orchestration.goals.goal_columns import GoalColumns
 from planner.orchestration.goals.turn import Turn
 from planner.orchestration.placement.listed_plan import find_plan

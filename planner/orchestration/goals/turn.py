@@ -21,13 +21,13 @@ from dataclasses import dataclass, field, replace
 
 from planner.domain.plan.goals import TradePoint
 from planner.domain.problem.goals import MOVED_BYTES, STEP_TIME, Goal
-from planner.orchestration.conclude import Explored
+from planner.orchestration.answers.conclude import Explored
+from planner.orchestration.answers.finish_plan import SolveContext
+from planner.orchestration.answers.incumbents import IncumbentReporter
 from planner.orchestration.explore import explore
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.family_sets.family_set import transferred
-from planner.orchestration.finish_plan import SolveContext
 from planner.orchestration.goals.goal_columns import GoalColumns
-from planner.orchestration.incumbents import IncumbentReporter
 from planner.orchestration.limits.own_time import keeps_limits
 from planner.solver.evaluate import violations
 from planner.solver.partitioners.base import Incumbent, Partitioner

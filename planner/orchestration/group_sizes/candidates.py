@@ -8,11 +8,11 @@ from cost_models.protocol import CostModel
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.domain.plan.replicas import GroupSize, SizeState
 from planner.domain.problem.problem import Problem
-from planner.orchestration.finish_plan import charged_seconds
+from planner.orchestration.answers.finish_plan import charged_seconds
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
-from planner.pricing.fixed_seconds import seconds_without_shards
 from planner.pricing.price_options import prune
+from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.bounds.chain import quick_bound
 from planner.solver.machine import return_free_memory
 from planner.solver.problem import Reason

@@ -17,9 +17,9 @@ from dataclasses import replace
 from cost_models.protocol import CostModel
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.domain.problem.problem import Problem
-from planner.orchestration.finish_plan import relative_gap_of, result_of
+from planner.orchestration.answers.finish_plan import relative_gap_of, result_of
+from planner.orchestration.answers.incumbents import WORTH_REPORTING, OnResult
 from planner.orchestration.group_sizes.candidates import Candidate
-from planner.orchestration.incumbents import WORTH_REPORTING, OnResult
 from planner.solver.partitioners.base import RESOLUTION, SolveLimits
 from planner.solver.problem import Reason
 

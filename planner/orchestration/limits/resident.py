@@ -13,9 +13,9 @@ from cost_models.analytic.sizes import stored_row_bytes
 from cost_models.vocabulary import Kernel
 from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families
-from planner.pricing.memory import sparse_capacity_bytes
+from planner.pricing.memory.ledger import sparse_capacity_bytes
+from planner.pricing.memory.stash import Copies
 from planner.pricing.price_options import shape_work
-from planner.pricing.stash import Copies
 from planner.solver.problem import SolverProblem
 
 _ROUNDING = 1e-9  # relative, of sums of bytes

@@ -13,7 +13,7 @@ from planner.domain.plan.plan import Evaluation, PlanResult, Shortfall
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue
 from planner.orchestration.limits.shortfalls import unmet
-from planner.pricing.phases import phase_windows
+from planner.pricing.step.phases import phase_windows
 
 _ROUNDING = 1e-9
 

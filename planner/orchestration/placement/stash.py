@@ -9,9 +9,9 @@ from cost_models.arrays import Bools, Floats, Ints
 from cost_models.vocabulary import Kernel
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
-from planner.pricing.memory import sparse_capacity_bytes
+from planner.pricing.memory.ledger import sparse_capacity_bytes
+from planner.pricing.memory.stash import Copies
 from planner.pricing.placed_work import PlacedWork
-from planner.pricing.stash import Copies
 from planner.solver.segments import by_owner
 
 

@@ -18,10 +18,10 @@ from planner.domain.plan.placement import Placement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import Problem
 from planner.options.enumerate import table_rank_allowed
-from planner.pricing.memory import capacity_bytes
-from planner.pricing.phases import objective_of_ranks, phase_windows
+from planner.pricing.memory.ledger import capacity_bytes
 from planner.pricing.placed_work import PlacedWork
-from planner.pricing.starts import starts_of_placement
+from planner.pricing.step.phases import objective_of_ranks, phase_windows
+from planner.pricing.step.starts import starts_of_placement
 
 #: Schemes whose shards may each lie on any rank; shards of the other schemes depend on each other.
 _FREE = tuple(scheme for scheme in Scheme if scheme.facts.holders is Holders.RANK and not scheme.facts.keeps_host)

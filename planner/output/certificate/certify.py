@@ -16,8 +16,8 @@ from planner.orchestration.placement.listed_plan import ListedPlan, find_plan
 from planner.output.certificate.check import Problem as Checked
 from planner.output.certificate.proof import Wanted, proofs_of
 from planner.output.certificate.statement import Axes, Names, choices_of, replaced_in, statement
-from planner.pricing.fixed_seconds import seconds_without_shards
 from planner.pricing.price_options import prune
+from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.evaluate import step_seconds_of
 from planner.solver.machine import no_collection

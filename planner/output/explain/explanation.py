@@ -22,10 +22,10 @@ from planner.output.explain.memory_peak import MemoryPeak, memory_peak
 from planner.output.explain.reasons import reason
 from planner.output.explain.shadow_prices import ShadowPrice, hardware_prices, memory_prices, seconds_of_shapes
 from planner.output.explain.tier_use import Binding, TierUse, binding, binding_rate, tier_uses
-from planner.pricing.fixed_seconds import seconds_without_shards
 from planner.pricing.placed_work import linearise_around
 from planner.pricing.price_options import drop_unusable, prune
-from planner.pricing.starts import starts_of_placement
+from planner.pricing.step.fixed_seconds import seconds_without_shards
+from planner.pricing.step.starts import starts_of_placement
 from planner.solver.bounds.chain import lower_bound
 from planner.solver.evaluate import touched_ranks
 from planner.solver.problem import SolverProblem

@@ -23,8 +23,8 @@ from cost_models.vocabulary import STEP_PHASES, Phase
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.output.job_feedback.uncovered_times import uncovered_times, unmeasured_parts
-from planner.pricing.learned_prediction import PlacedShards, rank_seconds
 from planner.pricing.placed_work import PlacedWork
+from planner.pricing.predictions.learned_prediction import PlacedShards, rank_seconds
 from planner.verification.evaluate_placement import score
 
 #: Below this probability of as many times outside their intervals, chance is no explanation.

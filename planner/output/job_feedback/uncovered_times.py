@@ -14,7 +14,7 @@ from cost_models.protocol import AssignmentModel, ShardWork
 from cost_models.text.number_text import counted, number_ranges
 from cost_models.vocabulary import IS_REPLICATED, Kernel, Phase
 from planner.domain.problem.problem import Problem
-from planner.pricing.learned_prediction import PlacedShards
+from planner.pricing.predictions.learned_prediction import PlacedShards
 
 _COMPUTE = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
 _MOST_NAMES = 5

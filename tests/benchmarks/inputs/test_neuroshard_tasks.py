@@ -9,7 +9,7 @@ import pytest
 from api.specs.parse import parse_spec
 from benchmarks.inputs import instances, neuroshard_tasks
 from benchmarks.inputs.neuroshard_tasks import generated, specs, stored
-from planner.pricing.memory import capacity_bytes
+from planner.pricing.memory.ledger import capacity_bytes
 
 GIB = 1024**3
 

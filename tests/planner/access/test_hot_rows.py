@@ -14,7 +14,7 @@ from planner.options.enumerate import enumerate_families
 from planner.options.host_memory_fallback import with_kernels_of
 from planner.output.explain.explanation import explain
 from planner.pipeline import plan
-from planner.pricing.memory import LINES
+from planner.pricing.memory.ledger import LINES
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.portfolio import Portfolio
 from planner.verification.evaluate_placement import bytes_by_tier, score

@@ -12,7 +12,7 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table, TableConstraints
-from planner.orchestration.conclude import BYTES_MOVED
+from planner.orchestration.answers.conclude import BYTES_MOVED
 from planner.orchestration.previous_plan import allow_previous_piece_widths
 from planner.pipeline import plan
 from planner.solver.partitioners.base import Partitioner, SolveLimits

@@ -11,7 +11,7 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.stash import Stash
-from planner.pricing.stash import Copies
+from planner.pricing.memory.stash import Copies
 from planner.verification.stash import follow, stashed_bytes
 from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table

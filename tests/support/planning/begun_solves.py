@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass, replace
 
 from planner.domain.problem.problem import Problem
+from planner.orchestration.answers.finish_plan import SolveContext
+from planner.orchestration.answers.incumbents import IncumbentReporter
 from planner.orchestration.family_sets.family_set import FamilySet, first_plan
-from planner.orchestration.finish_plan import SolveContext
-from planner.orchestration.incumbents import IncumbentReporter
 from planner.orchestration.list_options import list_and_price
 from planner.pricing.price_options import prune
 from planner.solver.partitioners.base import SolveLimits

@@ -13,7 +13,7 @@ from planner.domain.problem.dense import Dense
 from planner.domain.problem.stash import Stash
 from planner.output import checkpoint_document, replica_groups_document
 from planner.output import plan_document as definition
-from planner.pricing.memory import LINES
+from planner.pricing.memory.ledger import LINES
 from planner.verification.evaluate_placement import score
 from tests.planner.verification.test_evaluate_placement import one_table_plan
 from tests.support.planning.builders import ROOFLINE, make_problem, make_table

@@ -11,7 +11,7 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.stash import Stash
 from planner.options.enumerate import enumerate_families
 from planner.orchestration.limits.resident import with_resident_bytes
-from planner.pricing.memory import sparse_capacity_bytes
+from planner.pricing.memory.ledger import sparse_capacity_bytes
 from planner.pricing.price_options import price
 from tests.support.planning.builders import ROOFLINE, make_problem, make_table
 

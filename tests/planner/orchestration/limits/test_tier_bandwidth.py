@@ -14,8 +14,8 @@ from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
-from planner.orchestration.finish_plan import result_of
-from planner.orchestration.incumbents import IncumbentReporter
+from planner.orchestration.answers.finish_plan import result_of
+from planner.orchestration.answers.incumbents import IncumbentReporter
 from planner.orchestration.limits.own_time import with_limits
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step
 from planner.orchestration.placement.to_placement import to_placement

@@ -11,9 +11,9 @@ from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.options.runtimes.dynamicemb.export import SCORE_STRATEGIES, options_of
 from planner.pricing.hash_tables.dynamicemb import keyed_bytes
-from planner.pricing.memory import EXACT, LINES, shard_ledger
+from planner.pricing.memory.ledger import EXACT, LINES, shard_ledger
+from planner.pricing.memory.tier_traffic import shard_traffic
 from planner.pricing.shard_work import build_work
-from planner.pricing.tier_traffic import shard_traffic
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 from tests.support.planning.dynamicemb_tables import make_hash_table
 from tests.support.runtimes import dynamicemb_simulator as simulator

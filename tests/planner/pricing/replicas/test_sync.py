@@ -14,9 +14,9 @@ from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.replica_groups import ReplicaGroups
 from planner.domain.problem.table import Table
-from planner.pricing.fixed_seconds import seconds_without_shards
 from planner.pricing.replicas.sync import sync_start_seconds
-from planner.pricing.whole_step import dense_all_reduce
+from planner.pricing.step.fixed_seconds import seconds_without_shards
+from planner.pricing.step.whole_step import dense_all_reduce
 from planner.verification.evaluate_placement import score
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from planner.domain.plan.plan import Plan, PlanResult
-from planner.orchestration import incumbents
-from planner.orchestration.finish_plan import SolveContext
+from planner.orchestration.answers import incumbents
+from planner.orchestration.answers.finish_plan import SolveContext
 from planner.pipeline import plan
 from planner.solver.partitioners.base import Incumbent, SolveLimits
 from planner.solver.partitioners.greedy import Greedy

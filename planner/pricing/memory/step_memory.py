@@ -20,7 +20,7 @@ once more for tables cut by columns, whose columns are put in order. Such a modu
 by one, so that the sum is an upper bound, and gathers :math:`O_h` while the gradients of :math:`P` are there. Ids stay
 through the step, for the backward pass needs them again; the pipelines differ in how many batches of them they hold,
 not in the order of the phases. Stashed weights are held in all phases but the two of the dense part; ``stash`` and
-``restore`` are the moments when the copies to the host end and those back begin (:mod:`planner.pricing.stash`).
+``restore`` are the moments when the copies to the host end and those back begin (:mod:`planner.pricing.memory.stash`).
 
 References
 ----------
@@ -41,9 +41,9 @@ from cost_models.protocol import ShardWork
 from cost_models.vocabulary import ROUTES, Route, Scheme
 from planner.domain.plan.step_memory import MemoryPhase, StepMemory
 from planner.domain.problem.problem import Problem
-from planner.pricing.memory import EXACT, LINES, output_buffer_bytes, reserved_bytes, sparse_capacity_bytes
+from planner.pricing.memory.ledger import EXACT, LINES, output_buffer_bytes, reserved_bytes, sparse_capacity_bytes
+from planner.pricing.memory.stash import Copies
 from planner.pricing.placed_work import PlacedWork
-from planner.pricing.stash import Copies
 
 #: Lines of the ledger that are buffers of a step, and no part of the tables.
 _BUFFERS = ("input_buffers", "output_buffers")

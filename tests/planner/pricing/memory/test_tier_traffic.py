@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cost_models.vocabulary import Kernel, Tier
-from planner.pricing.tier_traffic import shard_traffic
+from planner.pricing.memory.tier_traffic import shard_traffic
 from tests.support.cost_models.shard_work import shard_work
 from tests.support.planning.builders import SCM, make_hardware
 

@@ -9,8 +9,8 @@ from cost_models.vocabulary import Tier
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.stash import Stash
-from planner.pricing.memory import capacity_bytes, reserved_by_tier, sparse_capacity_bytes
-from planner.pricing.stash import Copies, host_buffer_bytes, room_bytes
+from planner.pricing.memory.ledger import capacity_bytes, reserved_by_tier, sparse_capacity_bytes
+from planner.pricing.memory.stash import Copies, host_buffer_bytes, room_bytes
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 
 #: 30 GB/s of the link both ways, 1 GB of activations that grow for 0.1 s and shrink for 0.2 s.

@@ -12,7 +12,7 @@ from planner.domain.problem.table import TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.orchestration.placement.to_placement import to_placement
 from planner.pricing.price_options import price
-from planner.pricing.starts import starts_of_families, starts_of_placement
+from planner.pricing.step.starts import starts_of_families, starts_of_placement
 from planner.solver.evaluate import rank_loads, step_seconds_of, used_kinds
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.greedy import Greedy

@@ -11,7 +11,7 @@ from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Prediction
 from planner.domain.problem.problem import Problem
 from planner.pricing.placed_work import PlacedWork
-from planner.pricing.starts import starts_of_placement
+from planner.pricing.step.starts import starts_of_placement
 
 _KINDS_OF_LOOKUPS: dict[Phase, KernelKind] = {
     Phase.FORWARD_COMPUTE: "forward device",

@@ -21,7 +21,7 @@ from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.table import Table
 from planner.options.runtimes.registry import RUNTIMES
-from planner.pricing.phases import in_phases_of, num_phases
+from planner.pricing.step.phases import in_phases_of, num_phases
 
 
 class ModuleKind(NamedTuple):

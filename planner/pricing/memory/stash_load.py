@@ -7,9 +7,9 @@ from planner.domain.plan.placement import Placement
 from planner.domain.plan.stash import StashLoad
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.stash import HOST_BYTES_PER_BYTE
-from planner.pricing.memory import sparse_capacity_bytes
+from planner.pricing.memory.ledger import sparse_capacity_bytes
+from planner.pricing.memory.stash import Copies
 from planner.pricing.placed_work import PlacedWork
-from planner.pricing.stash import Copies
 
 
 def stashed_by_rank(problem: Problem, placement: Placement, placed: PlacedWork) -> Floats:

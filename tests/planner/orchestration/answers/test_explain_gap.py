@@ -7,9 +7,9 @@ import pytest
 
 from planner.domain.plan.plan import Plan
 from planner.domain.problem.problem import Problem
-from planner.orchestration import explain_gap
-from planner.orchestration.explain_gap import late_gain, parts_of_gap
-from planner.orchestration.finish_plan import within_bound
+from planner.orchestration.answers import explain_gap
+from planner.orchestration.answers.explain_gap import late_gain, parts_of_gap
+from planner.orchestration.answers.finish_plan import within_bound
 from planner.pipeline import plan
 from planner.solver.bounds.chain import Bound, lower_bound
 from planner.solver.partitioners.base import Incumbent, SolveLimits

@@ -18,7 +18,7 @@ from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.placement.stash import NoStash, with_stash
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import PreviousPlanState, movement_of
-from planner.pricing.fixed_seconds import seconds_without_shards
+from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
 from planner.solver.movement import moved_bytes
 from planner.solver.partitioners.base import RESOLUTION, SolveLimits

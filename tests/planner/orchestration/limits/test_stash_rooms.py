@@ -8,8 +8,8 @@ import pytest
 from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.stash import ROOM_SHARE, Stash
+from planner.orchestration.limits.stash_rooms import solve_with_stash
 from planner.orchestration.placement.stash import NoStash
-from planner.orchestration.stash_rooms import solve_with_stash
 from planner.solver.partitioners.base import SolveLimits
 from tests.support.planning.builders import make_problem
 from tests.support.planning.whole_plan import whole_plan

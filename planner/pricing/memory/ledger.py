@@ -3,8 +3,8 @@
 Weights lie where the kernel stores them: in the device's memory, in host memory, in storage-class memory or in block
 storage. Whatever the kernel, the ids and outputs of a step lie in the device's memory, and so does the row-wise state
 of an optimizer (FBGEMM 1.8.0 ``construct_split_state``: "if optimizer state is rowwise, optimizer is on device,
-otherwise managed"). What caches take is in :mod:`planner.pricing.operators`: a shard alone is charged whole sets of
-slots, and the shards of a placement what the operators that hold them take.
+otherwise managed"). What caches take is in :mod:`planner.pricing.memory.operators`: a shard alone is charged whole
+sets of slots, and the shards of a placement what the operators that hold them take.
 
 Two ledgers. EXACT counts what a training job really holds. TORCHREC repeats TorchRec's
 ``EmbeddingStorageEstimator`` (1.8.0 ``shard_estimators.py``), with what it leaves out:
@@ -39,8 +39,8 @@ from planner.domain.problem.problem import Problem
 from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, keyed_bytes
 from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots, slot_bytes
-from planner.pricing.operators import CACHE_LINES, CacheBytes, shard_cache_bytes
-from planner.pricing.stash import host_buffer_bytes, room_bytes
+from planner.pricing.memory.operators import CACHE_LINES, CacheBytes, shard_cache_bytes
+from planner.pricing.memory.stash import host_buffer_bytes, room_bytes
 
 #: ``hot_rows`` are weights and state per weight of the rows of a table split by heat that the device's memory holds.
 #: ``optimizer_state`` is what an optimizer stores per weight, ``row_optimizer_state`` what it stores per row, and

@@ -10,7 +10,7 @@ from cost_models.vocabulary import Kernel, Phase, Scheme, Tier
 from planner.access.table_columns import table_columns
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import Problem, Reservation
-from planner.pricing.memory import (
+from planner.pricing.memory.ledger import (
     EXACT,
     LINES,
     TORCHREC,

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from planner.domain.plan.plan import PlanResult
 from planner.domain.problem.problem import Problem
-from planner.orchestration.finish_plan import relative_gap_of
+from planner.orchestration.answers.finish_plan import relative_gap_of
 from planner.orchestration.placement.stash import NoStash
-from planner.pricing.stash import room_bytes
+from planner.pricing.memory.stash import room_bytes
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.problem import Reason
 

@@ -11,7 +11,7 @@ from planner.domain.plan.step_memory import MemoryPhase, StepMemory
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import Reservation
 from planner.domain.problem.stash import Stash
-from planner.pricing.memory import capacity_bytes, reserved_bytes
+from planner.pricing.memory.ledger import capacity_bytes, reserved_bytes
 from planner.verification.evaluate_placement import score
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.serving_problems import SERVING, serving_problem

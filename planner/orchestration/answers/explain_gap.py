@@ -3,8 +3,8 @@
 import time
 
 from planner.domain.plan.plan import GapParts
-from planner.orchestration.finish_plan import SolveContext
-from planner.orchestration.incumbents import WORTH_REPORTING, IncumbentReporter
+from planner.orchestration.answers.finish_plan import SolveContext
+from planner.orchestration.answers.incumbents import WORTH_REPORTING, IncumbentReporter
 from planner.solver.bounds.boxes import affordable_boxes
 from planner.solver.bounds.chain import Bound
 from planner.solver.bounds.gap_parts import divide_gap

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from planner.domain.plan.plan import Plan, PlanResult
-from planner.orchestration.finish_plan import SolveContext, finish, relative_gap_of, result_of
+from planner.orchestration.answers.finish_plan import SolveContext, finish, relative_gap_of, result_of
 from planner.orchestration.limits.own_time import keeps_limits
 from planner.orchestration.placement.stash import NoStash
 from planner.orchestration.refine.faster_tier import move_rows_to_faster_tier

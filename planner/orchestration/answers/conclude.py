@@ -7,10 +7,10 @@ import numpy as np
 
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import PlanResult, Shortfall
-from planner.orchestration.explain_gap import late_gain, parts_of_gap
+from planner.orchestration.answers.explain_gap import late_gain, parts_of_gap
+from planner.orchestration.answers.finish_plan import SolveContext, finish, result_of
+from planner.orchestration.answers.incumbents import IncumbentReporter, with_nearer_rows
 from planner.orchestration.family_sets.family_set import FamilySet
-from planner.orchestration.finish_plan import SolveContext, finish, result_of
-from planner.orchestration.incumbents import IncumbentReporter, with_nearer_rows
 from planner.orchestration.limits.shortfalls import no_plan, unmet, unpackable
 from planner.orchestration.previous_plan import warm_start_from
 from planner.solver.evaluate import objective_of

@@ -5,7 +5,7 @@ import pytest
 from cost_models.vocabulary import NUM_PHASES, Phase
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import PIPELINES
-from planner.pricing.phases import phase_windows
+from planner.pricing.step.phases import phase_windows
 from tests.support.planning.builders import make_problem, make_table
 
 

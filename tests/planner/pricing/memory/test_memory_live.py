@@ -10,7 +10,7 @@ from cost_models.arrays import Floats
 from cost_models.vocabulary import CACHED_KERNELS, Kernel, Scheme, Tier
 from planner.access.table_columns import table_columns
 from planner.options.runtimes.torchrec.rules import SCHEMES
-from planner.pricing.memory import EXACT, LINES, TORCHREC, ShardLedger, shard_ledger
+from planner.pricing.memory.ledger import EXACT, LINES, TORCHREC, ShardLedger, shard_ledger
 from planner.pricing.shard_work import build_work
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 

@@ -9,7 +9,7 @@ from cost_models.vocabulary import Evidence, Phase
 from planner.domain.plan.whole_step import WholeStep
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import PIPELINES, Problem
-from planner.pricing.whole_step import dense_all_reduce, whole_step
+from planner.pricing.step.whole_step import dense_all_reduce, whole_step
 from planner.verification.evaluate_placement import score
 from tests.planner.verification.test_evaluate_placement import one_table_plan
 from tests.support.planning.builders import make_problem, make_table

@@ -10,7 +10,7 @@ from planner.domain.plan.placement import Placement
 from planner.domain.plan.shards import Shards
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.options.runtimes.registry import RUNTIMES
-from planner.pricing.memory import LINES
+from planner.pricing.memory.ledger import LINES
 from planner.pricing.placed_work import PlacedLedger, PlacedWork
 from tests.support.planning.builders import make_cluster, make_problem, make_table
 from tests.support.planning.whole_tables import whole_table

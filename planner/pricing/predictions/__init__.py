@@ -1,0 +1,1 @@
+"""How well prices are known: intervals of analytic and of learned models."""

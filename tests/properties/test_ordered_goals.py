@@ -22,7 +22,8 @@ from planner.orchestration.placement.renamed import named_as_in
 from planner.orchestration.placement.to_placement import to_placement
 from planner.orchestration.previous_plan import locate_previous_plan, movement_of
 from planner.pipeline import plan
-from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.base import RESOLUTION, SolveLimits
+from planner.solver.problem import Reason
 from planner.verification.evaluate_placement import score
 from planner.verification.goal_values import goal_values
 from planner.verification.verify import verify
@@ -131,6 +132,10 @@ def test_turns_end_within_limits_and_at_or_above_their_bounds(cases: list[Case])
         goals = case.result.plan.goals
         assert [one.name for one in goals] == [goal.name for goal in case.problem.goals]
         values = {one.name: one.value for one in goals}
+        is_proven = all(one.value_at_turn <= one.lower_bound * (1 + 2 * RESOLUTION) for one in goals)
+        assert (case.result.reason is Reason.OPTIMAL) == is_proven
+        step = next(one for one in goals if one.name == STEP_TIME)
+        assert step.lower_bound * _WITHIN >= case.result.lower_bound_seconds
         for goal in goals:
             least = best_within(case, goal.name, dict(goal.limits))
             assert goal.lower_bound <= least * _WITHIN

@@ -12,7 +12,7 @@ from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
 from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.reshard import explain_reshard
-from planner.output.reshard.reshard_map import Optimizers, reads_of_rank, reshard_map
+from planner.output.reshard.reshard_map import Optimizers, reads_of_rank, reshard_map, shape_of
 
 
 def reshard_command(
@@ -52,4 +52,9 @@ def _optimizers(spec: str, statistics: StatisticsFiles, changes: Changes, plan: 
     request = parse_spec(changed_spec(spec, {}, changes), Library(find_statistics=found_statistics(statistics).get))
     if plan["spec_digest"] != request.spec_digest:
         echo(f"warning: the plan was made for the spec {plan['spec_digest']}, and {spec} is {request.spec_digest}")
+    shapes = {table.name: (table.num_embeddings, table.embedding_dim) for table in request.problem.tables}
+    others = [table["name"] for table in plan["tables"] if shapes.get(table["name"]) != shape_of(table)]
+    if others:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        raise BadInput(f"{spec} has no table of the name and shape of {others[0]}{more}: give the spec of the new plan")
     return {table.name: table.optimizer for table in request.problem.tables}

@@ -15,6 +15,7 @@ ROUTE_SCOPES: Mapping[str, str] = {
     "GET /v1/plans": READ,
     "GET /v1/plans/{digest}": READ,
     "GET /v1/plans/{digest}/diff/{other}": READ,
+    "GET /v1/plans/{digest}/reshard/{other}": READ,
     "GET /v1/plans/{digest}/exports/{format}": READ,
     "GET /v1/plans/{digest}/explanation": READ,
     "GET /v1/plans/{digest}/drift": READ,

@@ -208,7 +208,7 @@ def check_memory(state: SpecState, issues: IssueCollector) -> None:
                 where,
                 message,
                 f"{_more_ranks(needed, available, cluster.world_size)}{_other_kernels(table, runtime)}use a narrower "
-                "data_type, or check num_embeddings",
+                f"data_type, or check {'num_embeddings' if table.hash_table is None else 'hash_table.capacity'}",
                 code="table-too-large",
             )
 

@@ -10,6 +10,7 @@ from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from cost_models.text.number_text import counted
 from planner.domain.problem.hash_table import HASH_TABLE_MODES
+from planner.options.runtimes.dynamicemb.operators import DEFAULT_BUCKET_SIZE
 from planner.options.runtimes.registry import RUNTIMES
 from planner.options.schemes.blocks import has_empty_block
 
@@ -48,6 +49,12 @@ def check_hash_tables_of_cluster(state: SpecState, issues: IssueCollector) -> No
             reason, hint = found
             message = f"the runtime {runtime.name} cannot hold this hash table: {reason}"
             issues.report(f"{where}/hash_table", message, hint, reads=(*state.rank_fields, f"{where}/optimizer"))
+        if table.hash_table is not None and table.embedding_dim > runtime.max_columns:
+            message = (
+                f"{table.embedding_dim} columns, and slots are cut by rows alone, into shards of at most"
+                f" {runtime.max_columns} columns"
+            )
+            issues.report(f"{where}/embedding_dim", message, f"use at most {runtime.max_columns}")
 
 
 def _check_mode(state: SpecState, spec: HashTableSpec, where: str, issues: IssueCollector) -> None:
@@ -101,6 +108,11 @@ def _check_blocks(state: SpecState, table: TableSpec, spec: HashTableSpec, where
         return
     of_ranks = counted(ranks, "rank")
     mode = HASH_TABLE_MODES[spec.mode]
+    if spec.bucket_size is not None and mode.rounds_up_buckets and spec.bucket_size > max(slots, DEFAULT_BUCKET_SIZE):
+        message = f"a bucket of {counted(spec.bucket_size, 'slot')} for {counted(slots, 'slot')} of all ranks"
+        hint = f"use at most {max(slots, DEFAULT_BUCKET_SIZE)}, or leave it out"
+        issues.report(f"{where}/hash_table/bucket_size", message, hint, reads=reads)
+        return
     if "bucket_size" not in mode.fields or mode.rounds_up_buckets:
         if ranks > 1 and has_empty_block(slots, ranks):
             message = f"{counted(slots, 'slot')} in blocks of {-(-slots // ranks)} leave one of {of_ranks} without any"

@@ -6,9 +6,10 @@ from api.schemas.objectives import OrderedObjectiveSpec
 from api.specs.issues import IssueCollector
 from api.specs.state import SpecState
 from cost_models.protocol import AssignmentModel
-from planner.domain.problem.goals import CHECKPOINT_UPLOAD, MOVED_BYTES, STEP_TIME
+from planner.domain.problem.goals import CHECKPOINT_UPLOAD, GOALS, MOVED_BYTES, STEP_TIME
 
-_TOLERANCES = ("tolerance", "tolerance_seconds", "tolerance_bytes")
+#: Fields of tolerances, and the unit of the objectives that they are of; ``None`` for any.
+_TOLERANCES = {"tolerance": None, "tolerance_seconds": "seconds", "tolerance_bytes": "bytes"}
 
 
 def check_objectives(state: SpecState, issues: IssueCollector) -> None:
@@ -33,7 +34,8 @@ def check_objectives(state: SpecState, issues: IssueCollector) -> None:
         )
     seen: Counter[str] = Counter()
     for index, one in enumerate(listed):
-        _check_one(state, one, f"/objectives/{index}", issues, is_first=index == 0, is_repeated=seen[one.name] > 0)
+        before = {GOALS[name] for name in seen}
+        _check_one(state, one, f"/objectives/{index}", issues, units_before=before, is_repeated=seen[one.name] > 0)
         seen[one.name] += 1
     if STEP_TIME not in seen:
         issues.report("/objectives", f"{STEP_TIME} is not among them", f'add {{"name": "{STEP_TIME}"}} in its place')
@@ -45,19 +47,23 @@ def _check_one(
     pointer: str,
     issues: IssueCollector,
     *,
-    is_first: bool,
+    units_before: set[str],
     is_repeated: bool,
 ) -> None:
     if is_repeated:
         issues.report(f"{pointer}/name", f"{one.name} is listed before", "list each objective once")
     if one.name == CHECKPOINT_UPLOAD and state.spec.checkpoint is None:
-        issues.report(f"{pointer}/name", f"{one.name} needs to know how the job is checkpointed", "give checkpoint")
+        message = f"{one.name} needs to know how the job is checkpointed"
+        issues.report(f"{pointer}/name", message, "give checkpoint", reads=("/checkpoint",))
     if one.name == MOVED_BYTES and state.spec.previous_plan is None:
-        issues.report(f"{pointer}/name", f"{one.name} needs a plan that runs already", "give previous_plan")
-    for name in _TOLERANCES:
-        if is_first and getattr(one, name) > 0:
+        message = f"{one.name} needs a plan that runs already"
+        issues.report(f"{pointer}/name", message, "give previous_plan", reads=("/previous_plan",))
+    for name, unit in _TOLERANCES.items():
+        amount = getattr(one, name)
+        if amount > 0 and (not units_before or (unit is not None and unit not in units_before)):
+            which = f"objective in {unit}" if unit is not None and units_before else "objective"
             issues.report(
                 f"{pointer}/{name}",
-                f"{getattr(one, name):g}, and no objective comes before the first",
-                "give the tolerance to the objective that may worsen this one",
+                f"{amount:g}, and no {which} comes before this one",
+                "give the tolerance to an objective that may worsen one before, or leave it out",
             )

@@ -16,7 +16,8 @@ from planner.diagnosis.trial_solves import Attempts
 from planner.domain.plan.diagnosis import ChangedValue, Fix, SpecChange, VerifiedPlan
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.problem.problem import Problem
-from planner.domain.problem.table import TableConstraints
+from planner.domain.problem.table import Table, TableConstraints
+from planner.options.runtimes.registry import RUNTIMES
 
 _KIND = "constraint"
 _MOST_NAMED = 3
@@ -68,7 +69,7 @@ def _value_without(problem: Problem, constraint: Constraint) -> ChangedValue:
 def _widened(problem: Problem, constraint: Constraint, used: TablePlacement) -> tuple[Problem, str, SpecChange]:
     """Return the problem that also allows what a plan without the constraint used, in words and as a change."""
     table = problem.tables[constraint.index]
-    wider, what, value = _allowing(table.constraints, constraint.field, used, problem)
+    wider, what, value = _allowing(table, constraint.field, used, problem)
     tables = list(problem.tables)
     tables[constraint.index] = replace(table, constraints=wider)
     change = SpecChange(pointer=constraint.pointer, value=value)
@@ -76,9 +77,10 @@ def _widened(problem: Problem, constraint: Constraint, used: TablePlacement) -> 
 
 
 def _allowing(
-    asked: TableConstraints, field: str, used: TablePlacement, problem: Problem
+    table: Table, field: str, used: TablePlacement, problem: Problem
 ) -> tuple[TableConstraints, str, ChangedValue]:
     """Return the constraints that allow the placement in one field, what that is in words, and the field's value."""
+    asked = table.constraints
     ranks = frozenset(used.shards.rank.tolist())
     if field in ("sharding_types", "compute_kernels"):
         code, noun = (used.sharding_type, "") if field == "sharding_types" else (used.compute_kernel, "kernel ")
@@ -95,7 +97,8 @@ def _allowing(
         return replace(asked, data_types=types), f"allow weights of {used.data_type}", types
     if field == "cache_load_factors":
         share = used.cache_load_factor
-        shares = tuple(sorted({*(asked.cache_load_factors or ()), *([] if share is None else [share])}))
+        before = () if RUNTIMES[problem.runtime].has_one_share(table) else asked.cache_load_factors or ()
+        shares = tuple(sorted({*before, *([] if share is None else [share])}))
         what = f"allow caches of {', '.join(f'{one:g}' for one in shares)} of the rows"
         return replace(asked, cache_load_factors=shares), what, shares
     narrowest = int(used.shards.num_columns.min())

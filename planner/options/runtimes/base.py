@@ -110,6 +110,10 @@ class Runtime(ABC):
         """Return the cached shares of a table's rows that are options, or ``None`` for those of all tables."""
         return None
 
+    def has_one_share(self, table: Table) -> bool:
+        """Whether a spec may name one cached share of a table's rows at most."""
+        return False
+
     def operator_issues(self, tables: Mapping[str, Table]) -> Iterator[OperatorIssue]:
         """Yield what tables, by pointer, must not differ in because the runtime holds them in one operator."""
         return iter(())

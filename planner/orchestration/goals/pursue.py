@@ -24,12 +24,13 @@ from planner.orchestration.goals.goal_columns import GoalColumns
 from planner.orchestration.goals.turn import Turn
 from planner.orchestration.placement.listed_plan import find_plan
 from planner.orchestration.previous_plan import locate_previous_plan, with_move_price
-from planner.solver.partitioners.base import Partitioner, SolveLimits
+from planner.solver.partitioners.base import RESOLUTION, Partitioner, SolveLimits
 from planner.solver.problem import Assignment, Outcome, Reason
 from planner.verification.goal_values import goal_values
 
 _AGREEMENT = 1e-9  # relative difference allowed between the search's arithmetic and that of the geometry
 _OF_OBJECTIVE = 0.5  # part of the time and the work that the first search has, if goals follow
+_CLOCK = "time"
 _OBJECTIVES = "objectives"  # what limits a plan that gives way to later goals
 
 
@@ -88,15 +89,24 @@ def pursue_goals(
     best, results, is_cut = _take_turns(context, columns, listed.assignment, first, partitioner)
     reached = first
     if best is not listed.assignment:
-        outcome = Outcome(
-            assignment=best,
-            reason=Reason.FEASIBLE,
-            limit="time" if is_cut else _OBJECTIVES,
-            detail="the best plan for the ordered objectives, within the tolerance of each",
-            partitioner=first.partitioner,
-        )
+        outcome = Outcome(assignment=best, reason=Reason.FEASIBLE, partitioner=first.partitioner)
         reached = finish(context, priced, outcome, first.lower_bound_seconds)
-    return result_of(replace(reached, goals=_checked(listed.problem, reached, results)))
+    reached = replace(reached, goals=_checked(listed.problem, reached, results))
+    return result_of(_with_termination(reached, limits, is_cut=is_cut or first.limit == _CLOCK))
+
+
+def _with_termination(plan: Plan, limits: SolveLimits, *, is_cut: bool) -> Plan:
+    """Say whether every objective is proven, and which had no search: of the whole solve, not of the step alone."""
+    most = 1 + limits.relative_gap + RESOLUTION
+    open_goals = [goal for goal in plan.goals if goal.value_at_turn > goal.lower_bound * most]
+    if not open_goals:
+        detail = f"every objective within relative_gap {limits.relative_gap:g} of its bound"
+        return replace(plan, reason=Reason.OPTIMAL, limit=_CLOCK if is_cut else None, detail=detail)
+    not_searched = [goal.name for goal in open_goals if goal.name != STEP_TIME and not goal.points]
+    detail = "the best plan found for the ordered objectives, within the tolerance of each"
+    if not_searched:
+        is_cut, detail = True, f"no time was left to search for {', '.join(not_searched)}"
+    return replace(plan, reason=Reason.FEASIBLE, limit=_CLOCK if is_cut else _OBJECTIVES, detail=detail)
 
 
 def _take_turns(
@@ -119,9 +129,9 @@ def _take_turns(
             values=dict(values),
             step_bound_seconds=first.lower_bound_seconds,
         )
-        if index == 0 and goal.name == STEP_TIME:
+        if goal.name == STEP_TIME:  # limits leave fewer plans
             turn.lower_bound = first.lower_bound_seconds
-        else:
+        if index > 0 or goal.name != STEP_TIME:
             left_seconds = context.deadline.left_seconds
             turn.search(partitioner, Deadline(time.monotonic() + left_seconds / left), work_seconds)
             left -= 1

@@ -135,7 +135,7 @@ def _common_tables(
     before = {table["name"]: (index, table) for index, table in enumerate(old["tables"])}
     for table in new["tables"]:
         index, stored = before.get(table["name"], (0, None))
-        if stored is not None and _shape(table) == _shape(stored):
+        if stored is not None and shape_of(table) == shape_of(stored):
             yield index, stored, table
 
 
@@ -202,7 +202,7 @@ def _stored_state(table: CompactTableDocument) -> StoredState:
     return StoredState(form=form_of(scheme, kernel), column_pieces=tuple(sorted(pieces)))
 
 
-def _shape(table: CompactTableDocument) -> tuple[int, int]:
+def shape_of(table: CompactTableDocument) -> tuple[int, int]:
     """Return rows and columns of a table: where the last of its shards ends."""
     rows = columns = 0
     for group in table["shards"]:

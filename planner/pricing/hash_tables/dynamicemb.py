@@ -51,7 +51,6 @@ from planner.options.runtimes.dynamicemb.operators import bucket_size_of
 from planner.solver.memo import memoized_on_problem
 
 KEY_BYTES, DIGEST_BYTES, SCORE_BYTES, COUNT_BYTES, BUCKET_BYTES = 8.0, 1.0, 8.0, 4.0, 4.0
-DEFAULT_BUCKET_SIZE = 128
 #: Slots of a bucket of a cache, or of the device's part of a hybrid table.
 DEVICE_BUCKET_SIZE = 1024
 #: Buckets of a cache beside its own, for keys that find no place in these.

@@ -14,7 +14,7 @@ from cost_models.analytic.serving import ServingModel
 from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.errors import MissingHardwareNumber, UnsupportedWork
 from cost_models.hardware.profiles_loader import load_profile
-from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme
+from cost_models.vocabulary import STEP_PHASES, Evidence, Kernel, Phase, Scheme
 from tests.support.cost_models.shard_work import shard_work
 from tests.support.planning.builders import make_hardware
 
@@ -94,7 +94,7 @@ def seconds_of(kernel: Kernel, **columns: object) -> dict[Phase, float]:
         given = {"cache_load_factor": 0.2, **given}
     work = shard_work(scheme=Scheme.ROW_WISE, kernel=kernel, **given)
     found = RooflineModel().predict(work, load_profile("dgx-h100-80g")).seconds[0]
-    return {phase: float(found[phase]) for phase in Phase}
+    return {phase: float(found[phase]) for phase in STEP_PHASES}
 
 
 def test_where_time_goes() -> None:

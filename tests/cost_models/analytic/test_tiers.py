@@ -234,7 +234,7 @@ def test_shards_of_both_memories_are_each_priced_by_their_own() -> None:
     both = priced(Kernel.FUSED_UVM_CACHING, in_scm=[True, False], **columns).seconds
     for index, in_scm in enumerate((True, False)):
         alone = seconds(Kernel.FUSED_UVM_CACHING, in_scm=in_scm, **columns)
-        assert both[index].tolist() == [alone[phase] for phase in STEP_PHASES]
+        assert {phase: both[index, phase] for phase in STEP_PHASES} == alone
 
 
 @pytest.mark.parametrize(
@@ -273,4 +273,4 @@ def test_each_shard_is_priced_by_its_own_kernel() -> None:
     found = RooflineModel().predict(together, tiered_hardware()).seconds
     for index, kernel in enumerate(kernels):
         alone = seconds(kernel, cache_load_factor=share[index], missed_share=share[index] * 2)
-        assert found[index].tolist() == pytest.approx([alone[phase] for phase in STEP_PHASES])
+        assert {phase: found[index, phase] for phase in STEP_PHASES} == pytest.approx(alone)

@@ -22,6 +22,7 @@ from planner.domain.plan.plan import (
     Surrogate,
     TierLoad,
 )
+from planner.domain.plan.replicas import GroupSize, ReplicaLoad
 from planner.domain.plan.shards import Shards
 from planner.domain.plan.stash import StashLoad
 from planner.domain.plan.step_memory import MemoryPhase, StepMemory
@@ -55,6 +56,16 @@ def whole_plan() -> Plan:
             is_bound_final=False,
         ),
         late_gain_seconds=0.02,
+        group_sizes=(
+            GroupSize(
+                sharding_group_size=2,
+                num_groups=2,
+                state="planned",
+                objective_seconds=1.0,
+                lower_bound_seconds=0.9,
+                sync_seconds_per_step=0.02,
+            ),
+        ),
         goals=(
             GoalResult(
                 name="fullest_rank",
@@ -187,6 +198,19 @@ def _evaluation() -> Evaluation:
             to_device_seconds=0.02,
             forward_wait_seconds=0.0,
             backward_wait_seconds=0.0,
+        ),
+        replica_groups=ReplicaLoad(
+            world_size=4,
+            ranks_per_host=2,
+            sharding_group_size=2,
+            num_groups=2,
+            node_group_size=1,
+            use_inter_host_allreduce=False,
+            sync_interval_steps=10,
+            include_optimizer_state=True,
+            bytes=100.4,
+            seconds=0.2,
+            seconds_per_step=0.02,
         ),
         prediction=Prediction(
             coverage=0.9,

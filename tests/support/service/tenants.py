@@ -145,6 +145,9 @@ LINES: Mapping[str, Line] = {
     "GET /v1/plans/{digest}/diff/{other}": hidden(
         "/v1/plans/<plan>/diff/<own plan>", "/v1/plans/<own plan>/diff/<plan>"
     ),
+    "GET /v1/plans/{digest}/reshard/{other}": hidden(
+        "/v1/plans/<plan>/reshard/<own plan>", "/v1/plans/<own plan>/reshard/<plan>?rank=0"
+    ),
     "GET /v1/plans/{digest}/exports/{format}": hidden(
         "/v1/plans/<plan>/exports/torchrec?module_path=m", "/v1/plans/<plan>/exports/json"
     ),

@@ -38,6 +38,8 @@ from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 ROWS = 20
 #: Within which threads of gloo have let go of what they sent.
 _SETTLED_SECONDS = 2.0
+#: Of which the least count is taken: on a busy machine threads of gloo hold what they sent for longer.
+_STEPS = 3
 _GENERATORS: dict[str, Any] = {
     "table_wise": lambda table: table_wise(table["ranks"][0]),
     "column_wise": lambda table: column_wise(table["ranks"]),
@@ -163,9 +165,13 @@ def _train(rank: int, case: dict[str, Any], folder: str) -> None:
         sharders=[EmbeddingBagCollectionSharder(fused_params={"learning_rate": 0.1})],
     )
     _step(case, trained)  # lazy buffers
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
-        _step(case, trained)
-    (Path(folder) / f"{rank}.json").write_text(json.dumps(asdict(_count(trace))))
+    counts = []
+    for _ in range(_STEPS):
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+            _step(case, trained)
+        counts.append(asdict(_count(trace)))
+    least = {part: min(count[part] for count in counts) for part in counts[0]}
+    (Path(folder) / f"{rank}.json").write_text(json.dumps(least))
     dist.barrier()
     os._exit(0)  # gloo can hang when it is torn down
 

@@ -99,6 +99,10 @@ class DynamicEmb(TorchRec):
         """Return one share for all hash tables that name none, so that those of one operator agree."""
         return None if table.hash_table is None else load_factors(table)
 
+    def has_one_share(self, table: Table) -> bool:
+        """Whether the table is a hash table: those of one operator have one share."""
+        return table.hash_table is not None
+
     def operator_issues(self, tables: Mapping[str, Table]) -> Iterator[OperatorIssue]:
         """Yield hash tables that differ in what one operator has once."""
         return table_operator_issues(tables, self.kernels)

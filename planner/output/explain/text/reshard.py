@@ -30,7 +30,8 @@ def explain_reshard(found: ReshardMap) -> str:
         if len(lost) > _MOST_NAMED:
             lines.append(f"    and {len(lost) - _MOST_NAMED:,} more")
     if states["unknown"]:
-        lines.append("  optimizer state is not counted: give the spec of the new plan, --spec SPEC.json")
+        which = "" if found.state_is_unknown else f" of {counted(states['unknown'], 'table')}"
+        lines.append(f"  optimizer state{which} is not counted: give the spec of the new plan, --spec SPEC.json")
     for names, what in ((found.new_tables, "start anew"), (found.gone_tables, "are read by nobody")):
         if names:
             more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""

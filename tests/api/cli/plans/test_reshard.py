@@ -72,6 +72,12 @@ def test_bad_input_is_named(run: Run, files: dict[str, Path]) -> None:
     assert (swapped.code, "is a spec, and a plan is asked for" in swapped.err) == (1, True)
     over = run("reshard", files["old"], files["new"], "-o", files["old"])
     assert over.code == 1
+    spec = json.loads(files["spec"].read_bytes())
+    spec["model"]["tables"][0]["num_embeddings"] += 1
+    other_spec = files["spec"].with_name("other.json")
+    other_spec.write_text(json.dumps(spec))
+    unlike = run("reshard", files["old"], files["new"], "--spec", other_spec)
+    assert (unlike.code, "has no table of the name and shape of" in unlike.err) == (1, True)
     plan = json.loads(files["old"].read_bytes())
     del plan["tables"][0]["data_type"]
     files["old"].write_text(json.dumps(plan))

@@ -19,7 +19,7 @@ EXPECTED = {
     "solve": (1, 1, ["Best plan", "Lower bound", "What was assumed", HOSTILE_NAME]),
     "solve without a plan": (0, 1, ["There is no plan", "What is short", "No plan exists"]),
     "plans": (0, 1, ["dgx-h100-80g", "roofline@2", HOSTILE_NAME]),
-    "plan": (4, 3, ["Step time", "Rank by rank", "Memory", "Search", "What was assumed", *HOSTILE_TABLES]),
+    "plan": (5, 3, ["Step time", "Rank by rank", "Memory", "Search", "What was assumed", *HOSTILE_TABLES]),
     "diff": (1, 2, ["Tables unchanged", "The specs differ", HOSTILE_TABLES[3]]),
     "channels": (0, 1, ["ads/ranker/prod"]),
     "channel": (0, 1, ["History", "points here now", "Roll back to version 1"]),

@@ -202,6 +202,19 @@ def test_zch_records_at_most_1024_blocks() -> None:
     assert request_of(table({**MPZCH, "capacity": 1032 * 1000}, num_embeddings=10**6), hardware=many)
 
 
+def test_slots_are_no_wider_than_a_shard() -> None:
+    pointer, message, hint = one(table(ZCH, embedding_dim=2048))
+    assert (pointer, hint) == ("/embedding_dim", "use at most 1024")
+    assert message == "2048 columns, and slots are cut by rows alone, into shards of at most 1024 columns"
+
+
+def test_a_bucket_is_no_larger_than_the_table() -> None:
+    found = {"mode": "dynamicemb", "eviction": "lfu", "bucket_size": 2**40}
+    (issue,) = issues_of(table(found), runtime="dynamicemb")
+    assert issue.pointer == "/model/tables/0/hash_table/bucket_size"
+    assert issue.hint == "use at most 1000, or leave it out"
+
+
 def test_a_module_has_a_hash_table_for_every_table() -> None:
     mixed = table(ZCH, module_path="m"), table(None, "user", module_path="m")
     (issue,) = issues_of(*mixed)

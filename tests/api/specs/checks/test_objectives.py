@@ -40,12 +40,26 @@ def test_all_issues_are_reported_at_once() -> None:
         {"name": "moved_bytes"},
     )
     assert found == {
-        "/objectives/0/tolerance": "0.1, and no objective comes before the first",
+        "/objectives/0/tolerance": "0.1, and no objective comes before this one",
         "/objectives/1/name": "fullest_rank is listed before",
         "/objectives/2/name": "checkpoint_upload needs to know how the job is checkpointed",
         "/objectives/3/name": "moved_bytes needs a plan that runs already",
         "/objectives": "step_time is not among them",
     }
+
+
+def test_a_tolerance_needs_an_objective_of_its_unit_before() -> None:
+    found = issues({"name": "fullest_rank"}, {**STEP, "tolerance_seconds": 1.0, "tolerance_bytes": 5.0})
+    assert found == {
+        "/objectives/1/tolerance_seconds": "1, and no objective in seconds comes before this one",
+        "/objectives/1/tolerance_bytes": "5, and no objective in bytes comes before this one",
+    }
+    parse_spec(raw(tiny(objectives=[STEP, {"name": "fullest_rank", "tolerance_seconds": 1.0}])))
+
+
+def test_what_is_broken_is_not_missing() -> None:
+    found = issues(STEP, {"name": "checkpoint_upload"}, checkpoint={"interval_steps": 0})
+    assert set(found) == {"/checkpoint/interval_steps"}
 
 
 def test_objectives_are_of_a_step_under_prices_of_shards() -> None:

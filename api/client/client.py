@@ -202,7 +202,7 @@ class PlannerClient:
     def get_reshard_map(self, old_digest: str, new_digest: str) -> dict[str, object]:
         """Fetch which rank of a plan reads which bytes of a checkpoint that was written under another.
 
-        :func:`rank_reads` tells what one rank reads; the map of a large job is megabytes, so that one rank fetches it
+        :func:`rank_reads` returns what one rank reads; the map of a large job is megabytes, so that one rank fetches it
         and hands it on, or each asks :meth:`get_rank_reads`.
         """
         return _json(self._transport.request("GET", _reshard_path(old_digest, new_digest)))

@@ -65,7 +65,7 @@ def rank_facts(
 
 
 def pod_ranks(world_size: int) -> int | None:
-    """Return the ranks of a pod as TorchRec counts them; ``None`` if it was not told that several hosts are one."""
+    """Return the ranks of a pod as TorchRec counts them; ``None`` if no setting joins hosts to pods."""
     return get_topology_group_world_size(world_size) if POD_VARIABLE in os.environ else None
 
 

@@ -238,6 +238,6 @@ class Evidence(Code):
     ESTIMATED = 3  #: a model assumption or a ratio: calibrate before trusting it
 
 
-#: Columns of what cost models return.
-NUM_PHASES = len(Phase) - 1
+#: Columns of what cost models return: of every phase but the last, ``replica_sync``.
+NUM_PHASES = int(Phase.REPLICA_SYNC)
 NUM_TIERS = len(Tier)

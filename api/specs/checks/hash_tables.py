@@ -140,7 +140,7 @@ def _multiple(number: int, of: int) -> int:
 
 
 def _check_access(table: TableSpec, where: str, issues: IssueCollector) -> None:
-    """Report what is said of row numbers, which nobody chooses in a hash table."""
+    """Report statistics by row number: an id of a hash table has no fixed row."""
     access = table.access
     if access is None:
         return

@@ -165,8 +165,10 @@ class _Compute:
         with_state = np.where(work.kernel == Kernel.FUSED_UVM_CACHING, 0.0, on_device)
         element_state = with_state * memory.whole_bytes(work.shard_columns * work.optimizer_element_bytes)
         row = on_device * memory.whole_bytes(stored_row_bytes(work))
+        # State of a row is part of a hash table's value, and lies where the row does.
+        row_state = np.where(is_hashed(work), on_device, 1.0) * memory.whole_bytes(work.optimizer_row_bytes)
         return Updated(
-            row_bytes=row + element_state + memory.whole_bytes(work.optimizer_row_bytes),
+            row_bytes=row + element_state + row_state,
             columns=work.launch_columns,
             has_row_state=work.optimizer_row_bytes > 0,
             has_moments=(element_state > 0)

@@ -1,7 +1,7 @@
 """Whole solves against all plans there are: no bound above the best plan, no plan below it, none where none exists.
 
-Specs of every feature, each drawn from its number alone, so that a case that fails is run again with
-``-k "test_whole_solves[NUMBER]"``.
+Every figure of a plan that was found is that of docs/cost-models.md. Specs of every feature, each drawn from its number
+alone, so that a case that fails is run again with ``-k "test_whole_solves[NUMBER]"``.
 """
 
 import functools
@@ -24,6 +24,7 @@ from planner.solver.bounds.chain import lower_bound, quick_bound
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.problem import Reason
 from tests.support.brute_force.features import features_of
+from tests.support.brute_force.recomputed import wrong_figures
 from tests.support.brute_force.tiny_specs import tiny_request
 from tests.support.brute_force.whole_optimum import WholeOptimum, whole_optimum
 from tests.support.thorough import THOROUGH
@@ -104,6 +105,8 @@ def test_whole_solves(number: int) -> None:
     if best.charged_seconds < math.inf:
         assert result.reason is not Reason.INFEASIBLE
         assert result.plan is not None or one.request.partitioner_name != "portfolio"
+    if result.plan is not None:
+        assert list(wrong_figures(one.request, result.plan)) == []
 
 
 def test_the_specs_have_every_feature() -> None:

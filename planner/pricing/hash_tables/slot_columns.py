@@ -22,6 +22,7 @@ MODES: Mapping[str, Callable[[HashTable, int, int], SlotCosts]] = MappingProxyTy
 #: Lines of the ledger: ``slots`` are ids of slots with all that is kept of each, ``slot_history`` the ids that came
 #: since the last eviction.
 SLOT_LINES = ("slots", "slot_history")
+_ROUNDING = 1e-12  # relative, of products of a few numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,5 +66,5 @@ def slot_bytes(problem: Problem, work: ShardWork, *, table: Ints, stored_rows: I
     """Return the bytes of each shard by the lines ``SLOT_LINES``; all of them lie in the device's memory."""
     columns = slot_columns(problem)
     held = stored_rows * columns.bytes_per_slot[table] + columns.bytes_per_shard[table]
-    history = np.floor(work.lookups * columns.history_numbers_per_lookup[table])
+    history = np.floor(work.lookups * columns.history_numbers_per_lookup[table] * (1 + _ROUNDING))
     return {"slots": held, "slot_history": history * columns.history_number_bytes[table]}

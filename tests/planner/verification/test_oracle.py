@@ -12,6 +12,7 @@ from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_spec
 from api.specs.request import SolveRequest
 from planner.domain.plan.placement import Placement
+from planner.domain.problem.hash_table import HASH_TABLE_MODES
 from planner.verification.plan_from_placement import plan_of_placement
 from tests.support.oracle.differences import differ, figures
 from tests.support.oracle.random_jobs import random_job
@@ -77,6 +78,15 @@ def compared(numbers: range, plans_per_job: int) -> tuple[int, int]:
                 num_figures += 1
             num_plans += 1
     return num_plans, num_figures
+
+
+def test_jobs_have_hash_tables_of_every_mode() -> None:
+    """And every kernel that finds rows by key."""
+    tables = [table for number in range(100) for table in random_job(number)["model"]["tables"]]
+    modes = {(table.get("hash_table") or {}).get("mode") for table in tables}
+    named = {kernel for table in tables for kernel in table.get("constraints", {}).get("compute_kernels", ())}
+    assert modes >= HASH_TABLE_MODES.keys()
+    assert named & {"hash", "hash_caching", "hash_hybrid", "hash_host"}
 
 
 def test_figures_are_those_of_the_page() -> None:

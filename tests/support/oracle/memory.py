@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.support.oracle.dense import parameter_bytes
-from tests.support.oracle.shards import CACHED, FETCHES_AHEAD, Job, Shard, Table
+from tests.support.oracle.hash_tables.dynamicemb import KERNELS, lines_of
+from tests.support.oracle.hash_tables.managed_collisions import slot_bytes
+from tests.support.oracle.shards import CACHED, FETCHES_AHEAD, OF_TORCHREC, Job, Shard, Table
 
 Lines = Counter[tuple[str, str]]  # by tier and line
 
@@ -27,21 +29,32 @@ def _shard_lines(job: Job, shard: Shard) -> Lines:
     weights, state = y * shard.r, y * d * shard.s
     hot = [round(part * (shard.hot_rows / y)) for part in (weights, state)]
     times = {"none": 1, "train_sparse_dist": 2, FETCHES_AHEAD: 3}[job.pipeline]
-    if shard.kernel in CACHED and job.pipeline == FETCHES_AHEAD:
+    if shard.kernel in (*CACHED, "hash_hybrid", "hash_caching") and job.pipeline == FETCHES_AHEAD:
         times += 7
     element = job.wire_bytes("output_dtype") or 4.0
-    return Counter(
+    buffers = Counter(
         {
-            (shard.tier, "weights"): weights - hot[0],
-            (shard.tier, "optimizer_state"): state - hot[1],
-            (device, "row_optimizer_state"): y * shard.t,
-            (device, "row_keys"): 8 * y if job.runtime == "hugectr" else 0,
-            (device, "gradients"): y * shard.h if shard.kernel == "dense" and table.is_trained else 0,
-            (device, "hot_rows"): sum(hot),
-            (device, "remap"): 4 * y if shard.hot_rows else 0,
             (device, "input_buffers"): _whole(shard.n * table.id_bytes) * times,
             (device, "output_buffers"): _whole(shard.o * d * element),
         }
+    )
+    if shard.kernel in KERNELS:
+        return lines_of(job, shard) + buffers
+    slots = Counter({(device, line): held for line, held in slot_bytes(shard).items()})
+    return (
+        slots
+        + buffers
+        + Counter(
+            {
+                (shard.tier, "weights"): weights - hot[0],
+                (shard.tier, "optimizer_state"): state - hot[1],
+                (device, "row_optimizer_state"): y * shard.t,
+                (device, "row_keys"): 8 * y if job.runtime == "hugectr" else 0,
+                (device, "gradients"): y * shard.h if shard.kernel == "dense" and table.is_trained else 0,
+                (device, "hot_rows"): sum(hot),
+                (device, "remap"): 4 * y if shard.hot_rows else 0,
+            }
+        )
     )
 
 
@@ -57,7 +70,7 @@ def _operators(job: Job, shards: list[Shard]) -> Iterator[tuple[int, list[Shard]
             continue
         table: Table = shard.table
         key: tuple[Any, ...] = (shard.rank, table.name, shard.columns, number if shard.kernel == "key_value" else None)
-        if job.runtime in ("torchrec", "torcheasyrec"):
+        if job.runtime in OF_TORCHREC:
             by_width = shard.kernel == "key_value" or job.pipeline == FETCHES_AHEAD
             key = (
                 *(shard.rank, table.module_path, shard.scheme, shard.kernel, shard.e, table.pooling),
@@ -77,7 +90,7 @@ def _cache_lines(job: Job, group: list[Shard]) -> Lines:
     whole = sum(one.table.num_rows for one in group)
     c = sum((one.cached or 0.0) * one.table.num_rows for one in group) / whole
     if first.kernel == "key_value":
-        if job.runtime in ("torchrec", "torcheasyrec"):  # one table's bound is the operator's
+        if job.runtime in OF_TORCHREC:  # one table's bound is the operator's
             c, blocks = first.cached or 0.0, first.rows
         sets = min(max(1, math.floor(c * blocks / 32)), math.floor(max(c, 0.2) * rows / 32))
     else:
@@ -88,7 +101,7 @@ def _cache_lines(job: Job, group: list[Shard]) -> Lines:
     found: Lines = Counter({(device, "cache"): slots * w, (device, "cache_index"): slots * per_slot})
     if first.kernel != "key_value":
         found[device, "cache_index"] += 4 * rows
-    elif job.runtime in ("torchrec", "torcheasyrec"):
+    elif job.runtime in OF_TORCHREC:
         found["ddr", "eviction_buffers"] += 2 * (slots * (w + 12) + 4)
         found["ddr", "write_buffers"] += 2 * 1024**3
     return found

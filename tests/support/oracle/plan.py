@@ -84,7 +84,7 @@ def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
     for shard in working:
         lookups[shard.rank] += shard.own_lookups
         id_bytes[shard.rank] += 0.0 if shard.is_replica else shard.own_lookups * shard.table.id_bytes
-        if shard.kernel not in ("dense", "fused"):
+        if shard.kernel not in ("dense", "fused", "hash"):
             add_shard(job.machine, shard, tiers[shard.rank].setdefault(shard.tier, Moved()))
     of_torchrec = None
     if model == "torchrec":

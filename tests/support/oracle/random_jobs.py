@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.oracle.hash_tables.random_tables import hash_ids
 from tests.support.planning.random_specs import random_spec
 
 Spec = dict[str, Any]
@@ -59,6 +60,8 @@ def random_job(number: int) -> Spec:
         _for_other_runtimes(rng, spec)
     if number % 10 in (5, 6) and not is_served and not is_cpu:
         _for_shared_caches(rng, spec)
+    if number % 10 in (1, 8) and not is_served:
+        hash_ids(np.random.default_rng((number, 7)), spec, is_cpu=is_cpu)
     if rng.random() < 0.3:
         spec["model"]["output_dtype"] = str(rng.choice(["fp32", "fp16", "bf16"]))
     if rng.random() < 0.2 and not is_served:

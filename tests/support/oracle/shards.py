@@ -26,6 +26,8 @@ STATE_BYTES = {
 }
 ROW_CUTS = ("row_wise", "table_row_wise", "grid_shard")
 CACHED = ("fused_uvm_caching", "key_value")
+#: Runtimes whose tables share FBGEMM operators.
+OF_TORCHREC = ("torchrec", "torcheasyrec", "dynamicemb")
 FETCHES_AHEAD = "train_prefetch_sparse_dist"
 
 
@@ -106,6 +108,8 @@ class Table:
     optimizer: str
     access: dict[str, Any]
     module_path: str
+    hash_table: dict[str, Any]
+    expected_rows: int  # of a hash table, the ids that hold a row
 
     @classmethod
     def of(cls, index: int, one: dict[str, Any]) -> "Table":
@@ -113,7 +117,7 @@ class Table:
         return cls(
             index=index,
             name=one["name"],
-            num_rows=one["num_embeddings"],
+            num_rows=(one.get("hash_table") or {}).get("capacity") or one["num_embeddings"],
             num_columns=one["embedding_dim"],
             features=tuple((f["pooling_factor"], f.get("num_poolings", 1.0)) for f in given),
             data_type=one.get("data_type", "fp32"),
@@ -122,6 +126,8 @@ class Table:
             optimizer=one.get("optimizer", "rowwise_adagrad"),
             access=one.get("access") or {},
             module_path=one.get("module_path", ""),
+            hash_table=one.get("hash_table") or {},
+            expected_rows=one["num_embeddings"],
         )
 
     @property

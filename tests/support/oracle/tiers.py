@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from tests.support.oracle.hash_tables.dynamicemb import KERNELS, host_rows, unheld_rows, value_bytes
 from tests.support.oracle.machine import Machine, up_to
 from tests.support.oracle.shards import Shard
 
@@ -30,6 +31,13 @@ def add_shard(machine: Machine, shard: Shard, moved: Moved) -> None:
         moved.operations += blocks
         moved.busy += max(blocks / numbers["ssd_reads_per_second"], blocks * block / numbers["ssd_bytes_per_second"])
         moved.busy += blocks_back * block / numbers["ssd_write_bytes_per_second"]
+        return
+    if shard.kernel in KERNELS:
+        in_cache = fetched + unheld_rows(shard) if shard.kernel == "hash_caching" else 0.0
+        read = (host_rows(shard) + in_cache) * up_to(value_bytes(shard), 64)
+        moved.read += read
+        moved.written += read if trained else 0.0
+        moved.busy += read * (2 if trained else 1) / numbers["ddr_bytes_per_second"]
         return
     in_scm = shard.tier == "scm"
     grain = max(64.0, numbers.get("scm_block_bytes", 0.0)) if in_scm else 64.0

@@ -83,11 +83,15 @@ class Checkpoints:
         to_host = 2 / numbers["ddr_bytes_per_second"] if "ddr_bytes_per_second" in numbers else math.nan
         device = 1 / machine.return_link if machine.device == "hbm" else to_host
         weights, both = shard.r, shard.r + shard.columns * shard.s
-        near = min(rows, (shard.cached or 0.0) * held) * weights if shard.kernel in CACHED else 0.0
-        is_near = shard.kernel in ("dense", "fused")
+        near = (
+            min(rows, (shard.cached or 0.0) * held) * weights
+            if shard.kernel in (*CACHED, "hash_hybrid", "hash_caching")
+            else 0.0
+        )
+        is_near = shard.kernel in ("dense", "fused", "hash")
         hot = rows if is_near else min(rows, shard.hot_rows / shard.table.num_rows * held)
         seconds = (rows * shard.t + near + hot * both) * device
-        if shard.kernel in ("fused_uvm", "fused_uvm_caching"):
+        if shard.kernel in ("fused_uvm", "fused_uvm_caching", "hash_host", "hash_hybrid", "hash_caching"):
             to_scm = (
                 1 / numbers["scm_bytes_per_second"] + 1 / numbers["ddr_bytes_per_second"] if shard.tier == "scm" else 0
             )

@@ -2,6 +2,8 @@
 
 import math
 
+from tests.support.oracle.hash_tables.dynamicemb import added_seconds, host_rows
+from tests.support.oracle.hash_tables.managed_collisions import slot_seconds
 from tests.support.oracle.machine import Machine, up_to
 from tests.support.oracle.shards import CACHED, ROW_CUTS, Job, Shard
 
@@ -30,6 +32,7 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
         whole_pass = 2 * shard.rows * (shard.h + shard.r + d * shard.s + shard.t)
         backward += (shard.u * machine.whole(shard.h) + whole_pass) / rate
     else:
+        on_device = shard.u - host_rows(shard)
         with_state = 0.0 if shard.kernel == "fused_uvm_caching" else b
         moved = b * machine.whole(shard.r) + with_state * machine.whole(d * shard.s) + machine.whole(shard.t)
         pace = machine.of_gpu("update_bytes_per_second", 0.825 * rate) or rate
@@ -39,14 +42,15 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
         if shard.s * with_state and shard.s + shard.t >= 8:
             least = max(least, machine.of_gpu("moment_row_seconds", 1.18e-9))
         least = max(least, wide if shard.t else 0.0)
-        backward += shard.u * max(b * least, 2 * moved / pace)
+        backward += on_device * max(b * least, 2 * moved / pace)
     sought = 0.0
     if is_cached:
         sought = shard.n * (machine.of_gpu("cache_lookup_seconds", 5700 / rate) or (256 + sort) / rate)
     index = 0.0 if shard.is_replica or machine.world == 1 else machine.of_gpu("index_lookup_seconds", 85 / rate)
     bucketize = machine.numbers.get("bucketize_lookup_seconds", 0.0)
     bucketized = shard.batch_ids if shard.scheme in ROW_CUTS and machine.world > 1 else 0.0
-    off_device = off_device_seconds(machine, shard)
+    off_device = off_device_seconds(machine, shard) | added_seconds(machine, shard)
+    forward += slot_seconds(machine, shard)
     return {
         "input_comm": shard.n * index + bucketized * bucketize,
         "forward_compute": forward + off_device.get("forward_compute", 0.0),

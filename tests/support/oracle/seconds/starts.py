@@ -4,17 +4,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tests.support.oracle.shards import ROW_CUTS, Job, Table
+from tests.support.oracle.shards import OF_TORCHREC, ROW_CUTS, Job, Table
 
 _HOST_CUTS = ("table_row_wise", "grid_shard")
-_RUNTIMES = ("torchrec", "torcheasyrec")
 _NO_STARTS = ("torchrec", "serving")
 
 
 def starts_of_plan(job: Job, model: str, plan: dict[str, Any]) -> Counter[str]:
     """Return the seconds by phase that every rank has in addition to its shards."""
     found: Counter[str] = Counter()
-    if model in _NO_STARTS or job.runtime not in _RUNTIMES or job.spec.get("count_starts") is False:
+    if model in _NO_STARTS or job.runtime not in OF_TORCHREC or job.spec.get("count_starts") is False:
         return found
     tables = {one["name"]: Table.of(index, one) for index, one in enumerate(job.model["tables"])}
     modules = {(table.module_path, table.is_pooled) for table in tables.values()}

@@ -22,13 +22,15 @@ GroupKind = Literal["same_rank", "apart"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Originals:
-    """Where the tables and groups of a spec stand in the document as it was sent, of which some may be left out."""
+    """Where tables, groups and objectives of a spec stand in the document as it was sent, with some left out."""
 
     tables: Sequence[int]
     groups: Mapping[GroupKind, Sequence[int]]
+    objectives: Sequence[int] = ()
     #: of all tables as they were sent, with the module's path if several modules have a name; None if it cannot be read
     table_names: Sequence[str | None]
     has_all_groups: bool = True
+    has_all_objectives: bool = True
 
     @classmethod
     def of(cls, spec: SpecDocument) -> "Originals":
@@ -39,6 +41,7 @@ class Originals:
                 "same_rank": range(len(spec.constraints.same_rank)),
                 "apart": range(len(spec.constraints.apart)),
             },
+            objectives=range(len(spec.objectives or ())),
             table_names=unique_names([(table.module_path, table.name) for table in spec.model.tables]),
         )
 

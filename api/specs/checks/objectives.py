@@ -33,11 +33,12 @@ def check_objectives(state: SpecState, issues: IssueCollector) -> None:
             reads=("/cost_model",),
         )
     seen: Counter[str] = Counter()
-    for index, one in enumerate(listed):
-        before = {GOALS[name] for name in seen}
-        _check_one(state, one, f"/objectives/{index}", issues, units_before=before, is_repeated=seen[one.name] > 0)
+    for index, (number, one) in enumerate(zip(state.originals.objectives, listed, strict=True)):
+        # What an objective was that cannot be read is not known: any unit may come before.
+        before = {GOALS[name] for name in seen} if number == index else None
+        _check_one(state, one, f"/objectives/{number}", issues, units_before=before, is_repeated=seen[one.name] > 0)
         seen[one.name] += 1
-    if STEP_TIME not in seen:
+    if STEP_TIME not in seen and state.originals.has_all_objectives:
         issues.report("/objectives", f"{STEP_TIME} is not among them", f'add {{"name": "{STEP_TIME}"}} in its place')
 
 
@@ -47,7 +48,7 @@ def _check_one(
     pointer: str,
     issues: IssueCollector,
     *,
-    units_before: set[str],
+    units_before: set[str] | None,
     is_repeated: bool,
 ) -> None:
     if is_repeated:
@@ -58,6 +59,8 @@ def _check_one(
     if one.name == MOVED_BYTES and state.spec.previous_plan is None:
         message = f"{one.name} needs a plan that runs already"
         issues.report(f"{pointer}/name", message, "give previous_plan", reads=("/previous_plan",))
+    if units_before is None:
+        return
     for name, unit in _TOLERANCES.items():
         amount = getattr(one, name)
         if amount > 0 and (not units_before or (unit is not None and unit not in units_before)):

@@ -14,6 +14,8 @@ _REFERENCE = "docs/spec.md and /docs describe every field"
 _PLAIN = {
     "missing": ("this field is required", "add it"),
     "extra_forbidden": ("unknown field", "remove it; the fields are listed in /docs"),
+    "int_parsing": ("expected a whole number", "write digits alone"),
+    "float_parsing": ("expected a finite number", "write digits, such as 0.5"),
     "int_type": ("expected a whole number", "write digits alone, without quotes"),
     "int_from_float": ("expected a whole number", "write it without a fraction"),
     "float_type": ("expected a number", "write digits, without quotes"),

@@ -27,8 +27,9 @@ Path = tuple[int | str, ...]
 #: first wrong item can have a second one; what is broken then is taken out with what is around it.
 _MAX_ROUNDS = 3
 _TABLES, _SAME_RANK, _APART = ("model", "tables"), ("constraints", "same_rank"), ("constraints", "apart")
+_OBJECTIVES = ("objectives",)
 #: Lists of which single items are left out.
-_LISTS: tuple[Path, ...] = (_TABLES, _SAME_RANK, _APART)
+_LISTS: tuple[Path, ...] = (_TABLES, _SAME_RANK, _APART, _OBJECTIVES)
 #: What stands for required fields that are not known; the stages that need them are skipped.
 _STAND_INS: dict[Path, Any] = {
     ("model",): {"tables": []},
@@ -69,6 +70,7 @@ class _Rest:
         self.base: Path = tuple(issues.base.split("/")[1:])
         self._numbers = {path: list(range(len(_list_at(content, path)))) for path in _LISTS}
         self._names = _names_of(_list_at(content, _TABLES)) or [None]
+        self._shortened: set[Path] = set()  # lists that lack items
 
     def state(self) -> SpecState:
         """Return what is left as a document; raises ``ValidationError``."""
@@ -77,8 +79,10 @@ class _Rest:
             originals=Originals(
                 tables=self._numbers[_TABLES],
                 groups={"same_rank": self._numbers[_SAME_RANK], "apart": self._numbers[_APART]},
+                objectives=self._numbers[_OBJECTIVES],
                 table_names=self._names,
                 has_all_groups=self._issues.is_sound("/constraints/same_rank", "/constraints/apart"),
+                has_all_objectives=_OBJECTIVES not in self._shortened,
             ),
         )
 
@@ -104,6 +108,8 @@ class _Rest:
 
     def _report(self, detail: ErrorDetails, cut: Path) -> Iterator[str]:
         """Report one error, unless it follows from what was taken out before; yield what is not known from now on."""
+        if detail["type"] == "too_short" and detail["loc"] in self._shortened:
+            return
         sent = self._as_sent(detail["loc"])
         detail_as_sent = _at(detail, (*self.base, *sent))
         issue = form_issue(detail_as_sent, self._model)
@@ -130,6 +136,7 @@ class _Rest:
             del place[last]
         if isinstance(last, int):
             del self._numbers[path[:-1]][last]
+            self._shortened.add(path[:-1])
         for of_list, numbers in self._numbers.items():
             if of_list[: len(path)] == path:  # the list went as a whole
                 numbers.clear()

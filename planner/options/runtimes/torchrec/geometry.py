@@ -34,6 +34,8 @@ _KERNELS = {
 }
 #: Optimizers of the fused kernels on CPUs.
 _HOST_OPTIMIZERS = ("none", "sgd", "adagrad", "rowwise_adagrad")
+#: Optimizers of which FBGEMM hands out no state, so that TorchRec cannot build their operators.
+_UNBUILT_OPTIMIZERS = ("lars_sgd",)
 #: Optimizers with a number for each row of a shard.
 _ROW_STATE_OPTIMIZERS = ("rowwise_adagrad", "partial_rowwise_adam", "partial_rowwise_lamb")
 _TRAINED_TYPES = ("fp32", "fp16")
@@ -103,6 +105,12 @@ def _table_issues(
         yield "data-type", "no kernel of FBGEMM looks up bf16 weights", "use fp16 or fp32 weights"
     elif problem.serving is None and data_type not in _TRAINED_TYPES:
         yield "data-type", f"TorchRec builds no operator of {data_type} weights in training", "use fp16 or fp32 weights"
+    if table.optimizer.name in _UNBUILT_OPTIMIZERS:
+        yield (
+            "optimizer",
+            f"TorchRec builds no operator that trains with {table.optimizer.name}",
+            "use another optimizer",
+        )
     if scheme not in _KERNELS:
         yield "scheme", f"TorchRec has no {scheme.label}", "use a scheme of TorchRec's"
         return

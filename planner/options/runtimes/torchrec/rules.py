@@ -54,6 +54,10 @@ KEY_VALUE_SCHEMES = frozenset({Scheme.TABLE_WISE, Scheme.ROW_WISE, Scheme.TABLE_
 KEY_VALUE_OPTIMIZERS = frozenset({"none", "rowwise_adagrad"})
 #: Optimizers of FBGEMM's fused kernels on CPUs.
 HOST_OPTIMIZERS = frozenset({"none", "sgd", "adagrad", "rowwise_adagrad"})
+#: Optimizers that no sharded table can have: TorchRec 1.8.0 asks every fused operator for its optimizer state
+#: (``EmbeddingFusedOptimizer``), which FBGEMM's ``get_optimizer_state`` does not hand out for this one, and its own
+#: class for tables outside of fused operators is a placeholder (``torchrec/optim/optimizers.py``).
+UNBUILT_OPTIMIZERS = frozenset({"lars_sgd"})
 #: FBGEMM's kernels are not compiled for bf16 weights: on GPUs its operators refuse them, and on CPUs the first lookup
 #: fails.
 LOOKUP_TYPES = frozenset(DATA_TYPES) - {"bf16"}
@@ -125,6 +129,8 @@ class TorchRec(Runtime):
         """Return why TorchRec would reject this scheme of the table, or train it wrongly."""
         if scheme not in SCHEMES:
             return f"TorchRec has no {scheme.label}"
+        if table.optimizer.name in UNBUILT_OPTIMIZERS:
+            return f"TorchRec 1.8 builds no operator that trains with {table.optimizer.name}: use another optimizer"
         names = table.constraints.data_types or (table.data_type.name,)
         others = set(names) - set(self.data_types)
         if len(others) == len(set(names)):  # else one of the others is chosen

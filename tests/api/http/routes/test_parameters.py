@@ -8,6 +8,7 @@ import pytest
 from tests.support.service.live import Live
 from tests.support.service.problems import assert_problem
 
+DIGEST = "sha256:" + "0" * 64
 _DIGEST_HINT = "a digest is sha256: and 64 digits 0-9 a-f"
 
 
@@ -26,6 +27,9 @@ _DIGEST_HINT = "a digest is sha256: and 64 digits 0-9 a-f"
             "take a reference that GET /v1/cost-models lists",
         ),
         ("GET", "/v1/solves?state=lost", "/state", "use 'queued', "),
+        ("GET", f"/v1/plans/{DIGEST}/reshard/{DIGEST}?rank=x", "/rank", "write digits alone"),
+        ("GET", f"/v1/plans/{DIGEST}/reshard/{DIGEST}?rank=1.5", "/rank", "write digits alone"),
+        ("GET", "/v1/solves/00000000-0000-0000-0000-000000000000?wait=soon", "/wait", "write digits"),
     ],
 )
 def test_the_way_out_is_reported(live: Live, method: str, url: str, pointer: str, hint: str) -> None:
@@ -51,7 +55,9 @@ def test_only_what_people_write_as_a_number_is_one(live: Live, text: str) -> Non
         address = re.sub(r"\{[^}]*digest\}", "sha256:" + "0" * 64, path)
         address = re.sub(r"\{[^}]*\}", "x", address)
         problem = live.request(method, f"{address}?{name}={text}", json={}).json()
-        assert [issue["pointer"] for issue in problem["errors"] if issue["pointer"].endswith(f"/{name}")], (path, name)
+        found = [issue for issue in problem["errors"] if issue["pointer"].endswith(f"/{name}")]
+        assert found, (path, name)
+        assert all(issue["hint"] for issue in found), (path, name)
 
 
 def _types(schema: dict[str, Any]) -> set[str]:

@@ -48,6 +48,32 @@ def test_all_issues_are_reported_at_once() -> None:
     }
 
 
+def test_an_unknown_name_hides_nothing_else() -> None:
+    """Neither a repeated name nor a tolerance of the first objective; what an unknown objective is, is not guessed."""
+    found = issues(
+        {"name": "fullest_rank", "tolerance": 0.1},
+        {"name": "step_tme"},
+        {"name": "fullest_rank", "tolerance_bytes": 5.0},
+        {"name": "checkpoint_upload"},
+    )
+    assert found == {
+        "/objectives/0/tolerance": "0.1, and no objective comes before this one",
+        "/objectives/1/name": "not one of the values that are taken",
+        "/objectives/2/name": "fullest_rank is listed before",
+        "/objectives/3/name": "checkpoint_upload needs to know how the job is checkpointed",
+    }
+
+
+def test_a_wrong_tolerance_leaves_its_objective_known() -> None:
+    found = issues({"name": "fullest_rank"}, {"name": "fullest_rank", "tolerance": -1})
+    assert found.keys() == {"/objectives", "/objectives/1/name", "/objectives/1/tolerance"}
+
+
+def test_objectives_of_which_none_can_be_read_are_not_too_few() -> None:
+    assert issues({"name": "step_tme"}).keys() == {"/objectives/0/name"}
+    assert issues().keys() == {"/objectives"}
+
+
 def test_a_tolerance_needs_an_objective_of_its_unit_before() -> None:
     found = issues({"name": "fullest_rank"}, {**STEP, "tolerance_seconds": 1.0, "tolerance_bytes": 5.0})
     assert found == {

@@ -25,6 +25,17 @@ def test_only_types_that_the_runtime_looks_up_are_advised(runtime: str, types: s
     assert ("bf16" in issue.hint) is (runtime == "generic")
 
 
+@pytest.mark.parametrize("runtime", ["torchrec", "torcheasyrec"])
+def test_an_optimizer_that_torchrec_cannot_build_is_refused(runtime: str) -> None:
+    spec = tiny(runtime=runtime, model__tables__1__optimizer="lars_sgd")
+    with pytest.raises(InvalidProblem) as caught:
+        parse_spec(raw(spec))
+    (issue,) = caught.value.issues
+    assert issue.pointer == "/model/tables/1"
+    assert "builds no operator that trains with lars_sgd: use another optimizer" in issue.message
+    parse_spec(raw({**spec, "runtime": "generic"}))
+
+
 @pytest.mark.parametrize("data_type", ["int8", "int4", "int2"])
 @pytest.mark.parametrize(
     ("runtime", "types"),

@@ -42,7 +42,6 @@ OPTIMIZER_CLASSES = {
     "sgd": "SGD",
     "rowwise_adagrad": "RowWiseAdagrad",
     "adagrad": "Adagrad",
-    "lars_sgd": "LarsSGD",
     "adam": "Adam",
     "lamb": "LAMB",
     "partial_rowwise_adam": "PartialRowWiseAdam",

@@ -127,6 +127,15 @@ def test_block_storage_trains_with_few_optimizers(optimizer: str, issues: set[st
     assert codes(problem, replace(stored, cache_load_factor=0.2)) == issues
 
 
+@pytest.mark.parametrize(
+    ("scheme", "kernel"), [(Scheme.TABLE_WISE, Kernel.FUSED), (Scheme.DATA_PARALLEL, Kernel.DENSE)]
+)
+def test_no_table_trains_with_an_optimizer_that_torchrec_cannot_build(scheme: Scheme, kernel: Kernel) -> None:
+    problem = make_problem(make_table(optimizer="lars_sgd"), cluster=ONE_HOST)
+    shards = [(rank, 0, 1000, 0, 64) for rank in (range(4) if scheme is Scheme.DATA_PARALLEL else (0,))]
+    assert codes(problem, place("t", scheme, shards, kernel)) == {"optimizer"}
+
+
 @pytest.mark.parametrize("scheme", [Scheme.TABLE_COLUMN_WISE, Scheme.GRID_SHARD])
 def test_block_storage_runs_the_schemes_that_torchrec_builds_it_for(scheme: Scheme) -> None:
     """Two column pieces on one host of four: whole, or cut by rows over it."""

@@ -9,7 +9,7 @@ import pytest
 
 from cost_models.vocabulary import Kernel
 from planner.domain.problem.optimizer import OPTIMIZERS
-from planner.options.runtimes.torchrec.rules import HOST_OPTIMIZERS, LOOKUP_TYPES, TRAINED_TYPES
+from planner.options.runtimes.torchrec.rules import HOST_OPTIMIZERS, LOOKUP_TYPES, TRAINED_TYPES, UNBUILT_OPTIMIZERS
 
 pytest.importorskip("torchrec", reason="torchrec is not installed: pip install 'shardplan[torchrec]'")
 
@@ -90,6 +90,19 @@ def test_what_is_built_for_gpus(data_type: str, location: EmbeddingLocation) -> 
     """Every optimizer that a table may have, with every type that is trained."""
     built = {name for name in TRAINED if is_built_for_gpus(name, data_type, location)}
     assert built == (set(TRAINED) if data_type in TRAINED_TYPES else set())
+
+
+@pytest.mark.parametrize("optimizer", TRAINED)
+def test_what_hands_out_its_state(optimizer: str) -> None:
+    """TorchRec asks every fused operator for the state of its optimizer."""
+    with on_meta():
+        made = operator(optimizer, "fp32", EmbeddingLocation.DEVICE, ComputeDevice.CUDA, "meta")
+        try:
+            made.get_optimizer_state()
+        except NotImplementedError:
+            assert optimizer in UNBUILT_OPTIMIZERS
+        else:
+            assert optimizer not in UNBUILT_OPTIMIZERS
 
 
 @pytest.mark.parametrize("data_type", [torch.float32, torch.float16, torch.bfloat16])

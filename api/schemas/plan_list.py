@@ -23,7 +23,8 @@ class PlanSummaryDocument(Document):
     plan_digest: str = Field(description="Digest of the plan.")
     name: str = Field(description="Name of its model.", examples=["dlrm-dcnv2"])
     created_at: Moment = Field(description="When it was published first.")
-    world_size: int = Field(description="Unit: ranks.", examples=[8])
+    world_size: int = Field(description="Of the plan, which is for one sharding group if there are any. Unit: ranks.")
+    job_world_size: int = Field(description="Of the job, in all of its sharding groups. Unit: ranks.", examples=[8])
     hardware_profile: str = Field(description="Profile that it was planned for.", examples=["dgx-h100-80g"])
     cost_model: str = Field(description="Cost model that priced it.", examples=["roofline@2"])
     objective: PlanObjective

@@ -214,9 +214,17 @@ class TotalsDocument(Document):
         description="Optimizer state of whole rows. Unit: bytes.", examples=[820_000_000]
     )
     ids_per_sample: float = Field(description="Lookups of one sample. Unit: ids.", examples=[214.0])
-    world_size: int = Field(description="Unit: ranks.", examples=[8])
+    world_size: int = Field(description="Of the job. Unit: ranks.", examples=[8])
+    sharding_group_size: int | None = Field(
+        default=None,
+        description="Of the largest sharding group that there may be; null without hardware.replica_groups."
+        " Unit: ranks.",
+        examples=[8],
+    )
     available_bytes: BytesThere = Field(
-        description="Memory for tables on all ranks. Unit: bytes.", examples=[540_000_000_000]
+        description="Memory for tables on all ranks, or on those of one sharding group, which holds all tables."
+        " Unit: bytes.",
+        examples=[540_000_000_000],
     )
 
 

@@ -119,6 +119,12 @@ class ReplicaGroupsSpec(StrictModel):
         examples=[False],
     )
 
+    @property
+    def has_choice(self) -> bool:
+        """Whether the size of groups may be left to the search."""
+        size = self.sharding_group_size
+        return size == "auto" or (not isinstance(size, int) and len(set(size)) > 1)
+
     @field_validator("sharding_group_size", mode="before")
     @classmethod
     def _is_a_size(cls, value: object) -> object:

@@ -64,7 +64,7 @@ def table_columns(problem: Problem) -> TableColumns:
             problem.checkpoint,
             accesses=accesses,
             num_rows=rows,
-            lookups_per_step=ids[:, 0],
+            lookups_per_step=ids[:, 0] * (problem.all_ranks.world_size / world),  # averages change rows of all groups
             is_trained=is_trained,
             row_bytes=weights + state,
         )

@@ -7,6 +7,10 @@ most as wide as they are, and the optimizer state that training needs to go on. 
 kernel, whose optimizer passes over all of them, are always stored in full. A row block has its share of the modified
 rows; of a replicated table, which is stored once, every rank stores an equal part.
 
+Of sharding groups that are replicas of each other every shard is stored once, too: ``torch.distributed.checkpoint``
+has each of the ranks that hold it store as much as the others, as near as whole shards allow. They are taken to store
+equal parts. Snapshots and restores are of all that a rank holds.
+
 Snapshots copy rows as they are, before they are quantised: what lies in the device's memory over the host link, what
 lies in host memory there, read and written, and what lies in storage-class memory is read there and written to host
 memory. Block storage has old versions by itself; rows in its caches and in those
@@ -99,15 +103,15 @@ def checkpoint_load(
     shards = _Shards.of(problem, checkpoint, work, table, stored_rows, _Copies.of(problem, work, hardware))
     last = shards.increments[-1] if shards.increments else np.zeros(work.num_shards)
     amounts = (
-        shards.stored_bytes(shards.held),
-        shards.increment_bytes(last),
+        shards.stored_bytes(shards.held) * shards.stored_part,
+        shards.increment_bytes(last) * shards.stored_part,
         shards.snapshot_seconds(shards.held),
         shards.snapshot_seconds(last),
         shards.most_restored_bytes(),
         *shards.mean_seconds(),
     )
     full, increment, full_snapshot, snapshot, restored, stall, store = by_rank(np.stack(amounts, axis=1)).T
-    hosts = (problem.cluster.num_hosts, problem.cluster.ranks_per_host)
+    hosts = _Hosts.of(problem)
     return CheckpointLoad(
         policy=checkpoint.policy,
         full_every=shards.modified.full_every,
@@ -115,10 +119,9 @@ def checkpoint_load(
         interval_seconds=checkpoint.interval_steps * step_seconds,
         full=_size(checkpoint, full, full_snapshot, hosts),
         incremental=_size(checkpoint, increment, snapshot, hosts) if shards.increments else None,
-        restore_seconds=float(restored.reshape(hosts).sum(axis=1).max() / checkpoint.download_bytes_per_second),
+        restore_seconds=float(hosts.sums(restored).max() / checkpoint.download_bytes_per_second),
         lost_seconds_per_step=float(
-            stall.max() / checkpoint.interval_steps
-            + store.reshape(hosts).sum(axis=1).max() / checkpoint.steps_between_failures
+            stall.max() / checkpoint.interval_steps + hosts.sums(store).max() / checkpoint.steps_between_failures
         ),
         balanced=checkpoint.balance,
         snapshot_evidence=shards.copies.evidence,
@@ -131,13 +134,13 @@ def full_checkpoint_bytes(problem: Problem, work: ShardWork, *, table: Ints, row
     if checkpoint is None:
         return np.zeros(work.num_shards)
     shards = _Shards.of(problem, checkpoint, work, table, rows, _Copies.of(problem, work, problem.cluster.hardware))
-    return shards.stored_bytes(shards.held)
+    return shards.stored_bytes(shards.held) * shards.stored_part
 
 
-def _size(checkpoint: Checkpoint, by_rank: Floats, snapshot: Floats, hosts: tuple[int, int]) -> CheckpointSize:
-    by_host = by_rank.reshape(hosts).sum(axis=1)
+def _size(checkpoint: Checkpoint, by_rank: Floats, snapshot: Floats, hosts: "_Hosts") -> CheckpointSize:
+    by_host = hosts.sums(by_rank)
     return CheckpointSize(
-        bytes=float(by_host.sum()),
+        bytes=float(by_rank.sum() * hosts.num_replicas),
         snapshot_seconds=float(snapshot.max()),
         slowest_rank=int(np.argmax(snapshot)),
         upload_seconds=float(by_host.max() / checkpoint.upload_bytes_per_second),
@@ -164,6 +167,29 @@ def late_upload(load: CheckpointLoad) -> Issue | None:
         hint=f"use {longer if step_seconds > 0 else ''}fewer checkpoint.bits, or a faster upload",
         severity="warning",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hosts:
+    """How the ranks of a plan lie on hosts of the job."""
+
+    shape: tuple[int, int]  # hosts that one sharding group uses, and its ranks on each
+    num_replicas: int  # sharding groups of the job
+    replicas_on_host: int  # ranks of a host with the same shards
+
+    @classmethod
+    def of(cls, problem: Problem) -> "_Hosts":
+        cluster, job = problem.cluster, problem.all_ranks
+        return cls(
+            shape=(cluster.num_hosts, cluster.ranks_per_host),
+            num_replicas=job.world_size // cluster.world_size,
+            replicas_on_host=job.ranks_per_host // cluster.ranks_per_host,
+        )
+
+    def sums(self, by_rank: Floats) -> Floats:
+        """Return what all ranks of each host have, from what the ranks of one group have each."""
+        sums: Floats = by_rank.reshape(self.shape).sum(axis=1) * self.replicas_on_host
+        return sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,10 +237,11 @@ class _Shards:
 
     checkpoint: Checkpoint
     work: ShardWork
-    ranks_per_host: int
+    ranks_per_host: int  # of the job
     modified: ModifiedRows  # of the tables
     copies: _Copies
-    held: Floats  # rows that the shard stores in a full checkpoint
+    held: Floats  # rows of the shard that its rank copies and reads
+    stored_part: Floats  # of them that this rank stores, and not a replica
     increments: tuple[Floats, ...]  # rows of those that stand for all, growing
 
     @classmethod
@@ -224,22 +251,24 @@ class _Shards:
         """Distribute the modified rows of tables over their shards of ``rows`` rows."""
         modified = table_columns(problem).modified
         assert modified is not None
-        held = rows / np.where(IS_REPLICATED[work.scheme], float(work.num_ranks), 1.0)
+        is_copy = IS_REPLICATED[work.scheme]
+        held = rows / np.where(is_copy, float(problem.all_ranks.world_size), 1.0)
         in_full = (work.kernel == Kernel.DENSE) & work.is_trained
         return cls(
             checkpoint=checkpoint,
             work=work,
-            ranks_per_host=problem.cluster.ranks_per_host,
+            ranks_per_host=problem.all_ranks.ranks_per_host,
             modified=modified,
             copies=copies,
             held=held,
+            stored_part=np.where(is_copy, 1.0, problem.world_size / problem.all_ranks.world_size),
             increments=tuple(
                 np.where(in_full, held, of_table[table] * (held / work.table_rows)) for of_table in modified.rows.T
             ),
         )
 
     def stored_bytes(self, rows: Floats) -> Floats:
-        """Return the bytes of rows on the store."""
+        """Return the bytes of rows on the store, whoever stores them."""
         work = self.work
         weights = self.checkpoint.weight_bytes(
             as_held=stored_row_bytes(work), element_bytes=work.element_bytes, columns=work.shard_columns
@@ -290,6 +319,6 @@ class _Shards:
             increments = increments + count * self.increment_bytes(rows)
         # After k of a cycle's increments a restore reads all k, on average half of all there are, or the last alone.
         read = increments / (2 if checkpoint.policy == "consecutive" else cycle)
-        upload = (stored + increments) / cycle / checkpoint.upload_bytes_per_second
+        upload = self.stored_part * (stored + increments) / cycle / checkpoint.upload_bytes_per_second
         restore = (stored + read) / checkpoint.download_bytes_per_second
         return snapshot / cycle, upload + restore

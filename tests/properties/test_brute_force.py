@@ -19,7 +19,7 @@ from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
 from planner.output.certificate.certify import certify
 from planner.pipeline import plan
 from planner.pricing.price_options import drop_unusable, prune, restrict
-from planner.pricing.serving import latency_without_shards
+from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.bounds.chain import lower_bound, quick_bound
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.problem import Reason
@@ -78,7 +78,7 @@ def compared(number: int) -> Compared:
 def _bounds(best: WholeOptimum) -> Iterator[tuple[str, float]]:
     """Every bound of the solver, over the sets of families that one plan may hold together."""
     problem, families, priced = best.listed.problem, best.listed.families, best.listed.priced
-    rest_seconds = latency_without_shards(problem, best.free_seconds)
+    rest_seconds = seconds_without_shards(problem, best.free_seconds)
     modes = [prune(restrict(priced, mask)) for mask in compatible_family_sets(problem, families).masks]
     modes = [one for one in modes if len(set(one.family_table.tolist())) == one.num_tables]
     known = best.free_seconds - rest_seconds

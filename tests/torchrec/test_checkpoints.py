@@ -35,6 +35,7 @@ from tests.support.thorough import thorough
 from tests.support.torchrec import checkpoints
 from tests.support.torchrec.hand_plans import table_document
 from tests.support.torchrec.model import TableSpec
+from tests.support.torchrec.service_plans import grouped_plan
 
 pytestmark = pytest.mark.torchrec
 
@@ -234,3 +235,43 @@ def test_state_per_weight_and_per_row_is_that_of_the_operator(name: str, kind: E
     assert shapes.count((ROWS, COLUMNS)) == optimizer.states_per_element
     assert shapes.count((ROWS,)) == optimizer.states_per_row
     assert len(shapes) == optimizer.states_per_element + optimizer.states_per_row
+
+
+#: What groups of two ranks on one host may have.
+_IN_GROUPS = ("copies", "whole", "rows", "columns")
+
+
+def in_two_groups() -> tuple[list[TableSpec], dict[str, object]]:
+    """Tables of two sharding groups of two ranks each, on one host, and the plan of a group."""
+    tables = specs([placed(make_table(f"t_{name}", rows=ROWS, dim=COLUMNS), name, 2) for name in _IN_GROUPS])
+    return tables, grouped_plan(tables, 4, 4, {"sharding_group_size": 2})
+
+
+def test_sharding_groups_store_every_shard_once_and_share_them_out(tmp_path: Path) -> None:
+    """Ranks 0 and 1 hold the shards of the group's rank 0, ranks 2 and 3 those of its rank 1."""
+    tables, plan = in_two_groups()
+    checkpoints.run(tables=tables, plan=plan, optimizer="rowwise_adagrad", loads=False, folder=tmp_path)
+    stored = checkpoints.stored_on(tmp_path)
+    for table in plan["tables"]:
+        mine = {offset: rank for (key, offset), rank in stored.items() if key == f"{table['name']} weight"}
+        if table["sharding_type"] == "data_parallel":
+            assert len(mine) == 1
+            continue
+        assert {offset: rank // 2 for offset, rank in mine.items()} == {
+            (shard["row_offset"], shard["column_offset"]): shard["rank"] for shard in table["shards"]
+        }
+    assert set(stored.values()) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("grouped_first", [True, pytest.param(False, marks=thorough)])
+def test_sharding_groups_and_whole_jobs_read_each_other(grouped_first: bool, tmp_path: Path) -> None:
+    """Groups of two ranks and two ranks without groups: weights and optimizer state come through either way."""
+    tables, grouped = in_two_groups()
+    plain = {key: value for key, value in grouped.items() if key != "replica_groups"}
+    plans = (grouped, plain) if grouped_first else (plain, grouped)
+    checkpoints.run(tables=tables, plan=plans[0], optimizer="rowwise_adagrad", loads=False, folder=tmp_path)
+    outcome = checkpoints.run(tables=tables, plan=plans[1], optimizer="rowwise_adagrad", loads=True, folder=tmp_path)
+    assert {outcome[f"{one.name} weight"] for one in tables} == {"read"}
+    states = {key: found for key, found in outcome.items() if not key.endswith(" weight")}
+    assert len(states) == len(_IN_GROUPS) - 1
+    assert set(states.values()) == {"read"}

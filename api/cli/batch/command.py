@@ -233,7 +233,7 @@ def _outcome_of(blank: Outcome, document: CompactPlanDocument) -> Outcome:
         objective=objective["name"],
         seconds=objective["seconds"],
         relative_gap=objective["relative_gap"],
-        world_size=document["world_size"],
+        world_size=document.get("replica_groups", document)["world_size"],
         solver_seconds=provenance["solver_seconds"],
     )
 

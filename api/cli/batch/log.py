@@ -26,7 +26,7 @@ class Outcome:
     objective: str | None = None
     seconds: float | None = None  # per step
     relative_gap: float | None = None
-    world_size: int | None = None
+    world_size: int | None = None  # of the job
     solver_seconds: float | None = None
     detail: str = ""
 

@@ -23,6 +23,7 @@ from api.specs.input.json import read_json
 from api.specs.parse import parse_spec
 from api.specs.plans.registry import foreign_text, is_foreign
 from api.specs.references.resolve import Library
+from cost_models.text.number_text import counted
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.output.explain.text.plan import explain_plan
 
@@ -121,9 +122,12 @@ def validate_command(
         listed = [{"pointer": i.pointer, "code": i.code, "message": i.message, "hint": i.hint} for i in issues]
         print_document({"valid": False, "problems": listed}, as_json=as_json)
         raise typer.Exit(report(error)) from None
-    print_document(validation_of(request).model_dump(mode="json"), as_json=as_json)
-    tables, ranks = len(request.problem.tables), request.problem.world_size
-    echo(f"{request.name}: valid; {tables:,} {'table' if tables == 1 else 'tables'} on {ranks:,} ranks")
+    validation = validation_of(request)
+    print_document(validation.model_dump(mode="json"), as_json=as_json)
+    totals = validation.totals
+    size, tables = totals.sharding_group_size, counted(totals.num_tables, "table")
+    groups = "" if size in (None, totals.world_size) else f", in sharding groups of at most {size:,}"
+    echo(f"{request.name}: valid; {tables} on {totals.world_size:,} ranks{groups}")
     print_issues(request.warnings)
 
 

@@ -86,6 +86,7 @@ class Incumbent:
             head={
                 **{key: plan[key] for key in ("plan_digest", "name", "world_size", "objective")},
                 "provenance": {key: plan["provenance"][key] for key in ("hardware_profile", "cost_model")},
+                **({"replica_groups": plan["replica_groups"]} if "replica_groups" in plan else {}),
             },
         )
 

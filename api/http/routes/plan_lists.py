@@ -122,4 +122,9 @@ def _difference(services: Services, digest: str, other: str) -> bytes:
 
 def _document(summary: PlanSummary) -> PlanSummaryDocument:
     objective = PlanObjective.of(summary, name=summary.objective_name, seconds=summary.objective_seconds)
-    return PlanSummaryDocument.of(summary, objective=objective, url=f"/v1/plans/{summary.plan_digest}")
+    return PlanSummaryDocument.of(
+        summary,
+        job_world_size=summary.job_world_size or summary.world_size,
+        objective=objective,
+        url=f"/v1/plans/{summary.plan_digest}",
+    )

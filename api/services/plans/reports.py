@@ -33,6 +33,7 @@ WORK_SHARE, MOST_WORK_SECONDS = 0.25, 5.0
 def validation_of(request: SolveRequest) -> ValidationDocument:
     problem = request.problem
     tables = problem.tables
+    *_, largest = problem.of_each_group()
     return ValidationDocument(
         spec_digest=request.spec_digest,
         warnings=[IssueDocument.of(issue) for issue in request.warnings],
@@ -46,8 +47,9 @@ def validation_of(request: SolveRequest) -> ValidationDocument:
                 sum(table.optimizer.state_bytes(table.num_embeddings, table.embedding_dim) for table in tables)
             ),
             ids_per_sample=sum(table.ids_per_sample for table in tables),
-            world_size=problem.world_size,
-            available_bytes=math.floor(capacity_bytes(problem)[:, problem.cluster.device_tier].sum()),
+            world_size=problem.all_ranks.world_size,
+            sharding_group_size=None if problem.replica_groups is None else largest.world_size,
+            available_bytes=math.floor(capacity_bytes(largest)[:, largest.cluster.device_tier].sum()),
         ),
     )
 

@@ -33,8 +33,10 @@ def check_checkpoint_plan(state: SpecState, issues: IssueCollector) -> None:
 
 def check_loadable_tables(state: SpecState, issues: IssueCollector) -> None:
     """Report every table that can be sharded, and not so that what is asked for is kept."""
-    problem = state.problem
-    if problem is None or problem.checkpoint_plan is None or problem.runtime not in RUNTIMES:
+    if state.problem is None:
+        return
+    *_, problem = state.problem.of_each_group()  # the largest sharding group has most cuts
+    if problem.checkpoint_plan is None or problem.runtime not in RUNTIMES:
         return
     without = enumerate_families(problem).scheme_issues
     if not without:

@@ -23,7 +23,7 @@ def check_replica_groups(state: SpecState, issues: IssueCollector) -> None:
     groups = state.spec.hardware.replica_groups
     if groups is None or not issues.is_sound(_WHERE):
         return
-    _check_runtime(state.spec, issues)
+    _check_runtime(state.spec, groups, issues)
     _check_tables(state, groups, issues)
     if state.hardware is not None and issues.is_sound(*state.rank_fields):
         _check_sizes(state, state.hardware, groups, issues)
@@ -48,7 +48,7 @@ def check_previous_groups(state: SpecState, issues: IssueCollector) -> None:
         )
 
 
-def _check_runtime(spec: SpecDocument, issues: IssueCollector) -> None:
+def _check_runtime(spec: SpecDocument, groups: ReplicaGroupsSpec, issues: IssueCollector) -> None:
     """Report what is not planned together with sharding groups."""
     leave_out = "or leave hardware.replica_groups out"
     if not RUNTIMES[spec.runtime].has_replica_groups:
@@ -79,29 +79,18 @@ def _check_runtime(spec: SpecDocument, issues: IssueCollector) -> None:
             "averages read weights where they lie, and those that are stashed are elsewhere",
             f"leave stash out, {leave_out}",
         )
-    if spec.checkpoint_plan is not None:
-        issues.report(
-            "/checkpoint_plan",
-            "which rank reads what of a checkpoint is planned for one group of all ranks alone",
-            f"leave checkpoint_plan out, {leave_out}",
-        )
-    if spec.objectives is not None:
+    if spec.objectives is not None and groups.has_choice:
         issues.report(
             "/objectives",
-            "ordered objectives are planned for one group of all ranks alone",
-            f"leave them out, {leave_out}",
-        )
-    if spec.checkpoint is not None:
-        issues.report(
-            "/checkpoint",
-            "which of the sharding groups stores a checkpoint is not known, so that it has no price",
-            f"leave checkpoint out, {leave_out}",
+            "ordered objectives are planned for one size of sharding groups: what one may worsen is counted from the"
+            " best plan of that size",
+            f"give one sharding_group_size and plan each in turn, leave objectives out, {leave_out}",
+            reads=(_SIZE,),
         )
 
 
 def _check_tables(state: SpecState, groups: ReplicaGroupsSpec, issues: IssueCollector) -> None:
     """Report tables that groups do not keep alike, and those with ranks where the size of a group is open."""
-    has_sizes = not isinstance(groups.sharding_group_size, int)
     replicated = ["data_parallel"]
     for where, table in state.written_tables():
         name, constraints = quoted(table.name), table.constraints
@@ -118,7 +107,7 @@ def _check_tables(state: SpecState, groups: ReplicaGroupsSpec, issues: IssueColl
                 f"table {name}: every sharding group would give ids rows of its own",
                 "leave hash_table out, or hardware.replica_groups",
             )
-        if not has_sizes:
+        if not groups.has_choice:
             continue
         for field in ("ranks", "hosts", "pinned"):
             if getattr(constraints, field) is not None:

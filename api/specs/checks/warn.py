@@ -43,6 +43,7 @@ def warn(state: SpecState) -> Iterator[Issue]:
     yield from crowded_operators(problem)
     *_, largest = problem.of_each_group()
     yield from _exceeded_memory(largest)
+    yield from _checkpoints_between_averages(problem)
     yield from state.statistics_warnings
     if state.of_checkpoint is not None:
         yield from state.of_checkpoint.warnings
@@ -62,6 +63,22 @@ def _unused_tables(problem: Problem) -> Iterator[Issue]:
             f"{'is never looked up and still takes' if len(names) == 1 else 'are never looked up and still take'} "
             f"memory: {shown_names(names)}",
             hint="drop them from the model, or check their pooling factors",
+        )
+
+
+def _checkpoints_between_averages(problem: Problem) -> Iterator[Issue]:
+    """Warn of checkpoints of replicas that are not alike: each shard is stored by one of the ranks that hold it."""
+    groups, checkpoint = problem.replica_groups, problem.checkpoint
+    if groups is None or checkpoint is None or groups.sizes[0] == groups.job.world_size:
+        return
+    between = groups.sync_interval_steps
+    if checkpoint.interval_steps % between:
+        yield _warning(
+            code="checkpoint-between-averages",
+            pointer="/checkpoint/interval_steps",
+            message=f"a checkpoint every {counted(checkpoint.interval_steps, 'step')}, and sharding groups are averaged"
+            f" every {counted(between, 'step')}: shards of some checkpoints come from groups that are not alike",
+            hint=f"use a multiple of {between}, or average before each checkpoint",
         )
 
 

@@ -32,6 +32,7 @@ class PlanSummary:
     name: str
     created_at: float  # seconds since the epoch
     world_size: int
+    job_world_size: int | None  # None: that of the plan, which is for one group of all ranks
     hardware_profile: str
     cost_model: str
     objective_name: str
@@ -43,12 +44,13 @@ class PlanSummary:
     @classmethod
     def of_document(cls, plan: Mapping[str, Any], *, solve_id: str | None, created_at: float) -> "PlanSummary":
         """Return the summary of a plan document; it does not read the tables."""
-        objective, provenance = plan["objective"], plan["provenance"]
+        objective, provenance, groups = plan["objective"], plan["provenance"], plan.get("replica_groups")
         return cls(
             plan_digest=plan["plan_digest"],
             name=plan["name"],
             created_at=created_at,
             world_size=plan["world_size"],
+            job_world_size=None if groups is None else groups["world_size"],
             hardware_profile=provenance["hardware_profile"],
             cost_model=provenance["cost_model"],
             objective_name=objective["name"],

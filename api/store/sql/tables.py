@@ -119,6 +119,7 @@ plan_summaries = Table(
     Column("name", Key, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("world_size", Integer, nullable=False),
+    Column("job_world_size", Integer),  # where it is not that of the plan, which is for one sharding group
     Column("hardware_profile", String, nullable=False),
     Column("cost_model", String, nullable=False),
     Column("objective_name", String, nullable=False),

@@ -105,7 +105,6 @@ class Problem:
         groups = self.replica_groups
         if groups is not None:
             expect(self.serving is None, "no replica groups where requests are served")
-            expect(self.checkpoint is None, "no checkpoint beside replica groups")
             size = groups.sizes[0] if groups.is_decided else groups.job.world_size
             expect(self.cluster.world_size == size, f"a cluster of {size} ranks")
             expect((self.cluster.job is not None) == groups.is_decided, "a group of the job as cluster, once decided")

@@ -17,6 +17,7 @@ from planner.domain.problem.problem import Problem
 from planner.options.enumerate import Families
 from planner.pricing.goal_amounts import RANK_GOALS, amounts_of_shards, rank_factors
 from planner.pricing.price_options import shape_work
+from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.evaluate import rank_amounts, step_seconds_of
 from planner.solver.movement import moved_bytes
 from planner.solver.problem import Assignment, SolverProblem
@@ -35,6 +36,7 @@ class GoalColumns:
     factors: Floats  # (R, G) from the bytes of a rank to the unit of the goal
     device_tier: int
     moves_are_a_goal: bool  # so that moving has no price beside its weight
+    fixed_seconds: float  # of a step, whatever lies where: no column has them
 
     @classmethod
     def of(cls, problem: Problem, families: Families, priced: SolverProblem) -> "GoalColumns":
@@ -53,11 +55,12 @@ class GoalColumns:
             factors=factors,
             device_tier=int(problem.cluster.device_tier),
             moves_are_a_goal=any(goal.name == MOVED_BYTES for goal in problem.goals),
+            fixed_seconds=seconds_without_shards(problem, 0.0),
         )
 
     def values(self, assignment: Assignment) -> dict[str, float]:
         """Return the value of every goal of the problem under an assignment, each in its unit."""
-        found = {STEP_TIME: step_seconds_of(self.priced, assignment)}
+        found = {STEP_TIME: step_seconds_of(self.priced, assignment) + self.fixed_seconds}
         if self.names:
             of_ranks = rank_amounts(self.priced, assignment, self.amounts) * self.factors
             found |= zip(self.names, of_ranks.max(axis=0).tolist(), strict=True)

@@ -130,7 +130,7 @@ class Turn:
         searched = columns.limited(columns.weighted(weights), limits)
         explored = explore(context, searched, partitioner, reporter, (columns.priced, self.best))
         assert isinstance(explored, Explored), "the rules of modules left a plan before"
-        least = explored.bound(reporter.bound)
+        least = explored.bound(reporter.bound) + weights.get(STEP_TIME, 0.0) * columns.fixed_seconds
         if weights.keys() == {STEP_TIME}:
             least = max(least, weights[STEP_TIME] * self.step_bound_seconds)
         solved = [one for one in explored.searched if one.outcome.assignment is not None]

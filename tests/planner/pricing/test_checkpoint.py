@@ -19,6 +19,7 @@ from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.checkpoint import Checkpoint, CheckpointLoad
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import Problem
+from planner.domain.problem.replica_groups import ReplicaGroups
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.schemes.expand import expand
@@ -206,6 +207,70 @@ def test_a_replicated_table_is_stored_once_and_in_full() -> None:
     assert found.incremental is not None
     assert found.incremental.bytes_by_rank == found.full.bytes_by_rank
     assert found.full.snapshot_seconds == pytest.approx(2_500 * ROW / LINK)
+
+
+@pytest.mark.parametrize(
+    ("job", "contiguous", "by_host", "restored"),
+    [
+        ((2, 2), False, (0, 1), 2),  # every other rank: both ranks of host 1 hold the table, and store half of it each
+        ((2, 2), True, (1 / 2,), 1),  # a host is a group: one rank of either host holds the table
+        ((1, 4), True, (1,), 2),  # two groups on one host
+        ((4, 1), False, (0, 1 / 2), 1),  # ranks of a group are on hosts 0 and 2, or on 1 and 3
+    ],
+)
+def test_replicas_store_a_shard_once_and_read_it_each(
+    job: tuple[int, int], contiguous: bool, by_host: tuple[float, ...], restored: int
+) -> None:
+    """Two groups of two ranks; a table on the second rank of each. Both copy and read it, and each stores a half."""
+    groups = ReplicaGroups(job=make_cluster(*job), sizes=(2,), use_inter_host_allreduce=contiguous)
+    table = table_of(optimizer="sgd")
+    problem = make_problem(table, cluster=groups.cluster_of(2), replica_groups=groups, checkpoint=ONE_SHOT)
+    piece = Piece(scope=Scope.RANK, column_offset=0, num_columns=64)
+    shards = expand(table, piece, 1, problem.cluster, Tier.HBM)
+    placed = TablePlacement(name="t", sharding_type=Scheme.TABLE_WISE, compute_kernel=Kernel.FUSED, shards=shards)
+    per_host = problem.cluster.ranks_per_host
+    found = score(problem, Placement(world_size=2, ranks_per_host=per_host, tables=(placed,)), ROOFLINE).checkpoint
+    assert found is not None
+    full, last = 10_000 * 256, 2_048 * 256 + 1_250  # rows that either group changes are changed in both
+    assert found.full.bytes == full
+    assert found.full.bytes_by_rank == (0, full / 2)
+    assert found.full.bytes_by_host == tuple(part * full for part in by_host)
+    assert found.full.upload_seconds == pytest.approx(max(by_host) * full / 1e6)
+    assert found.full.snapshot_seconds == pytest.approx(full / LINK)
+    assert found.incremental is not None
+    assert found.incremental.bytes == last
+    assert found.restore_seconds == pytest.approx(restored * (full + last) / 2e6)
+
+
+def test_prices_of_replicas_are_an_equal_part_of_the_rate_of_a_host() -> None:
+    """Four ranks share 1 MB/s up and 2 MB/s down: a rank stores half of its table and reads all of it."""
+    groups = ReplicaGroups(job=make_cluster(1, 4), sizes=(2,))
+    table = table_of(optimizer="sgd")
+    checkpoint = replace(ONE_SHOT, policy="full", full_every=1, balance=True)
+    problem = make_problem(table, cluster=groups.cluster_of(2), replica_groups=groups, checkpoint=checkpoint)
+    piece = Piece(scope=Scope.RANK, column_offset=0, num_columns=64)
+    shards = expand(table, piece, 1, problem.cluster, Tier.HBM)
+    placed = TablePlacement(name="t", sharding_type=Scheme.TABLE_WISE, compute_kernel=Kernel.FUSED, shards=shards)
+    found = score(problem, Placement(world_size=2, ranks_per_host=2, tables=(placed,)), ROOFLINE)
+    full = 10_000 * 256
+    lost = full / LINK + 4 * (full / 2 / 1e6 + full / 2e6) / 20
+    assert found.ranks[1].seconds[Phase.CHECKPOINT] == pytest.approx(lost)
+    assert found.ranks[0].seconds[Phase.CHECKPOINT] == 0
+
+
+def test_copies_of_a_job_are_stored_once_by_all_of_its_ranks() -> None:
+    groups = ReplicaGroups(job=make_cluster(2, 2), sizes=(2,))
+    table = table_of()
+    problem = make_problem(table, cluster=groups.cluster_of(2), replica_groups=groups, checkpoint=ONE_SHOT)
+    piece = Piece(scope=Scope.RANK, column_offset=0, num_columns=64)
+    one = expand(table, piece, 0, problem.cluster, Tier.HBM)
+    shards = Shards.joined([Shards.of(replace(shard, rank=rank) for shard in one) for rank in range(2)])
+    placed = TablePlacement(name="t", sharding_type=Scheme.DATA_PARALLEL, compute_kernel=Kernel.DENSE, shards=shards)
+    found = score(problem, Placement(world_size=2, ranks_per_host=1, tables=(placed,)), ROOFLINE).checkpoint
+    assert found is not None
+    assert found.full.bytes_by_rank == (2_500 * ROW, 2_500 * ROW)
+    assert found.full.bytes == 10_000 * ROW
+    assert found.full.bytes_by_host == (5_000 * ROW, 5_000 * ROW)
 
 
 def test_rows_in_host_memory_are_copied_there() -> None:

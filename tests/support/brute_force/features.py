@@ -23,7 +23,7 @@ def features_of(request: SolveRequest) -> dict[str, bool]:
 
 def _features_of(request: SolveRequest, listed: Listed) -> dict[str, bool]:
     priced, problem, cluster = listed.priced, request.problem, request.problem.cluster
-    serving, previous = problem.serving, request.previous
+    serving, previous, groups = problem.serving, request.previous, problem.replica_groups
     storages = [one.storage for one in listed.families.families]
     tiers = {one.tier(cluster.device_tier) for one in storages}
     sizes, speeds = (set(some or ()) for some in (cluster.hbm_bytes_by_rank, cluster.relative_speed_by_rank))
@@ -48,6 +48,10 @@ def _features_of(request: SolveRequest, listed: Listed) -> dict[str, bool]:
         "apart": len(priced.apart) > 0,
         "several hosts": cluster.num_hosts > 1,
         "pods": cluster.pod_size is not None,
+        "sharding groups": listed.problem.is_replicated,
+        "sharding groups of several hosts": listed.problem.is_replicated and cluster.num_hosts > 1,
+        "a choice of sharding groups": groups is not None and not groups.is_decided,
+        "checkpoints of sharding groups": listed.problem.is_replicated and problem.checkpoint is not None,
         "hash tables": any(table.hash_table is not None for table in problem.tables),
         "ranks of several sizes": len(sizes) > 1,
         "ranks of several speeds": len(speeds) > 1,

@@ -15,6 +15,7 @@ from api.execution.processes.solve import facts_of
 from api.specs.checks.checkpoint_plan import RUNTIMES
 from api.specs.parse import parse_spec
 from api.specs.request import SolveRequest
+from planner.domain.problem.replica_groups import SYNCED_OPTIMIZERS
 from planner.errors import InvalidProblem
 from planner.pipeline import plan
 from planner.solver.partitioners.greedy import Greedy
@@ -40,6 +41,7 @@ _HASH_TABLES: tuple[Spec, ...] = (
     {"mode": "mpzch"},
     {"mode": "zch", "eviction": "lru", "eviction_interval": 10},
 )
+_REPLICATED = 5  # one spec in so many has sharding groups
 _RARE = "key_value"  # a kernel that few tables ask for
 _ATTEMPTS = 1000
 
@@ -82,6 +84,8 @@ def _tiny_spec(number: int, attempt: int) -> Spec:
         overrides |= _SLOW_BYTES_PER_SECOND if rng.random() < 0.3 else {}
         overrides |= _SCM if spec["runtime"] == "generic" and rng.random() < 0.4 else {}
     if "serving" not in spec:
+        if number % _REPLICATED == 1:
+            _replicate(spec, np.random.default_rng((number, attempt, 8)))
         _group_hosts(spec, np.random.default_rng((number, attempt, 4)))
         _hash_ids(spec, np.random.default_rng((number, attempt, 5)))
         _find_by_key(spec, np.random.default_rng((number, attempt, 6)))
@@ -91,7 +95,13 @@ def _tiny_spec(number: int, attempt: int) -> Spec:
 def _group_hosts(spec: Spec, rng: np.random.Generator) -> None:
     """Make pods of two hosts of some clusters."""
     hardware = spec["hardware"]
-    if hardware["num_hosts"] % 2 == 0 and spec["runtime"] in ("torchrec", "generic") and rng.random() < 0.4:
+    has_groups = "replica_groups" in hardware
+    if (
+        hardware["num_hosts"] % 2 == 0
+        and spec["runtime"] in ("torchrec", "generic")
+        and not has_groups
+        and rng.random() < 0.4
+    ):
         hardware["pod_size"] = 2 * hardware["ranks_per_host"]
         hardware["overrides"]["intra_host_bytes_per_second"] = 2e11
 
@@ -100,9 +110,34 @@ def _hash_ids(spec: Spec, rng: np.random.Generator) -> None:
     """Make hash tables of some tables, in modules of their own."""
     for table in spec["model"]["tables"]:
         is_rare = _RARE in table.get("constraints", {}).get("compute_kernels", ())
-        if spec["runtime"] == "torchrec" and rng.random() < 0.15 and not is_rare:
+        has_groups = "replica_groups" in spec["hardware"]
+        if spec["runtime"] == "torchrec" and rng.random() < 0.15 and not is_rare and not has_groups:
             found = _HASH_TABLES[int(rng.integers(len(_HASH_TABLES)))]
             table |= {"hash_table": found, "module_path": f"m.mc.{table['name']}"}
+
+
+def _replicate(spec: Spec, rng: np.random.Generator) -> None:
+    """Make a job of several groups of what was the whole of it; some choose between it and larger groups."""
+    hardware, tables = spec["hardware"], spec["model"]["tables"]
+    spec |= {"runtime": "torchrec", "cost_model": "roofline"}
+    for table in tables:
+        if table["optimizer"] not in SYNCED_OPTIMIZERS:
+            table["optimizer"] = ("sgd", "adagrad", "rowwise_adagrad")[int(rng.integers(3))]
+    size, contiguous = hardware["num_hosts"] * hardware["ranks_per_host"], bool(rng.random() < 0.5)
+    hardware["num_hosts" if contiguous else "ranks_per_host"] *= 2
+    for field in ("hbm_bytes_by_rank", "relative_speed_by_rank"):
+        if field in hardware["overrides"]:
+            hardware["overrides"][field] *= 2
+    names_ranks = any(
+        field in table.get("constraints", {}) for table in tables for field in ("ranks", "hosts", "pinned")
+    )
+    sizes = [size, 2 * size] if not names_ranks and rng.random() < 0.5 else size
+    hardware["replica_groups"] = {
+        "sharding_group_size": sizes,
+        "sync_interval_steps": (1, 10, 1000)[int(rng.integers(3))],
+        "include_optimizer_state": bool(rng.random() < 0.7),
+        "use_inter_host_allreduce": contiguous,
+    }
 
 
 def _find_by_key(spec: Spec, rng: np.random.Generator) -> None:

@@ -24,7 +24,7 @@ from planner.orchestration.previous_plan import (
     locate_previous_plan,
     with_move_price,
 )
-from planner.pricing.serving import latency_without_shards
+from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.evaluate import move_seconds_of
 from planner.solver.problem import SolverProblem
 from planner.verification.evaluate_placement import score
@@ -55,7 +55,15 @@ class WholeOptimum:
 
 
 def listed_problems(request: SolveRequest) -> Iterator[Listed]:
-    """Yield what a solve looks at: the problem, and where that has no plan the one with host memory."""
+    """Yield what a solve looks at: the problem, and where that has no plan the one with host memory.
+
+    Those of each size that sharding groups may have.
+    """
+    for problem in request.problem.of_each_group():
+        yield from _listed_of_size(replace(request, problem=problem))
+
+
+def _listed_of_size(request: SolveRequest) -> Iterator[Listed]:
     problem = request.problem
     if request.previous is not None:
         previous = _renamed(problem, request.previous)
@@ -69,7 +77,12 @@ def listed_problems(request: SolveRequest) -> Iterator[Listed]:
 
 
 def whole_optimum(request: SolveRequest) -> WholeOptimum | None:
-    """Return the best plan of a solve; ``None`` where there is none."""
+    """Return the best plan of a solve, of whatever size of sharding groups; ``None`` where there is none."""
+    found = [_optimum_of_size(replace(request, problem=problem)) for problem in request.problem.of_each_group()]
+    return min((one for one in found if one is not None), key=lambda one: one.free_seconds, default=None)
+
+
+def _optimum_of_size(request: SolveRequest) -> WholeOptimum | None:
     for listed in listed_problems(request):
         charged = free = _best_seconds(listed, request, listed.priced)
         if free == math.inf:
@@ -99,7 +112,7 @@ def _best_seconds(listed: Listed, request: SolveRequest, priced: SolverProblem) 
         evaluation = score(problem, placement, request.cost_model)
         if any(broken_limits(evaluation)):
             continue
-        believed = seconds + latency_without_shards(problem, seconds)
+        believed = seconds + seconds_without_shards(problem, seconds)
         found = evaluation.objective_seconds + move_seconds_of(priced, assignment)
         assert abs(found - believed) <= (_AGREEMENT + request.cost_model.rounding) * max(found, believed)
         return believed

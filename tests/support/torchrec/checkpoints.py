@@ -17,6 +17,7 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed._shard.sharded_tensor import ShardedTensor
 from torch.distributed.optim import _apply_optimizer_in_backward
+from torch.distributed.tensor import DTensor
 from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
 from torchrec.distributed.model_parallel import DistributedModelParallel
 from torchrec.distributed.types import ShardingEnv
@@ -25,12 +26,13 @@ from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 from tests.support.paths import ROOT
 from tests.support.torchrec.model import TableSpec
 from tests.support.torchrec.ranks import Model, sharding_plan
+from tests.support.torchrec.replicas import in_groups
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "rowwise_adagrad": RowWiseAdagrad, "adagrad": torch.optim.Adagrad}
 _UNREAD = -1.0
 _TIMEOUT_SECONDS = 240
 
-Tensors = dict[str, ShardedTensor | torch.Tensor]
+Tensors = dict[str, ShardedTensor | DTensor | torch.Tensor]
 
 
 def run(
@@ -50,7 +52,8 @@ def run(
     path = folder / f"{'load' if loads else 'save'}.json"
     path.write_text(json.dumps(job))
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-m", "tests.support.torchrec.checkpoints", str(path)]
+    without_asserts = ["-O"] if "replica_groups" in plan else []  # that devices are GPUs
+    command = [sys.executable, *without_asserts, "-m", "tests.support.torchrec.checkpoints", str(path)]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
     )
@@ -64,7 +67,7 @@ def main(job_path: str) -> int:
     """Fork the ranks and wait for them."""
     job = json.loads(Path(job_path).read_text())
     children = []
-    for rank in range(job["plan"]["world_size"]):
+    for rank in range(_of_job(job)["world_size"]):
         child = os.fork()
         if child == 0:
             _run_rank(job, rank)
@@ -72,12 +75,26 @@ def main(job_path: str) -> int:
     return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
 
 
+def _of_job(job: dict) -> dict:
+    """The ranks of the job, which are those of the plan unless it is for sharding groups."""
+    return job["plan"].get("replica_groups", job["plan"])
+
+
+def stored_on(folder: Path) -> dict[tuple[str, tuple[int, ...]], int]:
+    """Which rank stored each part, by ``TABLE weight`` or ``TABLE STATE`` and its offsets."""
+    stored = dcp.FileSystemReader(str(folder / "checkpoint")).read_metadata().storage_data
+    return {
+        (index.fqn.removeprefix("all."), tuple(index.offset or ())): int(where.relative_path.split("_")[2])
+        for index, where in stored.items()
+    }
+
+
 def _run_rank(job: dict, rank: int) -> None:
     folder = Path(job["folder"])
     code = 1
     try:
         torch.set_num_threads(1)
-        world_size, local = job["plan"]["world_size"], job["plan"]["ranks_per_host"]
+        world_size, local = _of_job(job)["world_size"], _of_job(job)["ranks_per_host"]
         os.environ |= {"LOCAL_WORLD_SIZE": str(local), "LOCAL_RANK": str(rank % local), "RANK": str(rank)}
         rendezvous = f"file://{folder / ('rendezvous-load' if job['loads'] else 'rendezvous-save')}"
         dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=world_size)
@@ -104,24 +121,24 @@ def _tensors_of(job: dict) -> tuple[Tensors, dict[str, list[torch.Tensor]]]:
     model = Model(tables)
     settings = {"lr": 0.1}
     _apply_optimizer_in_backward(OPTIMIZERS[job["optimizer"]], model.sparse_arch.parameters(), settings)
-    sharded = DistributedModelParallel(
-        model,
-        env=ShardingEnv.from_process_group(dist.group.WORLD),
-        device=torch.device("cpu"),
-        plan=sharding_plan({"plan": job["plan"], "unchecked": True}, model),
-        sharders=[EmbeddingBagCollectionSharder()],
-    )
+    sharders = [EmbeddingBagCollectionSharder()]
+    if "replica_groups" in job["plan"]:
+        sharded = in_groups(job, model, sharders)
+    else:
+        sharded = DistributedModelParallel(
+            model,
+            env=ShardingEnv.from_process_group(dist.group.WORLD),
+            device=torch.device("cpu"),
+            plan=sharding_plan({"plan": job["plan"], "unchecked": True}, model),
+            sharders=sharders,
+        )
     tensors: Tensors = {}
     rectangles: dict[str, list[tuple[int, int, int, int]]] = {}
     for name, tensor in sharded.state_dict().items():
         if ".embedding_bags." in name:
             table = name.split(".")[-2]
             tensors[f"{table} weight"] = tensor
-            rectangles[table] = (
-                [(*s.metadata.shard_offsets, *s.metadata.shard_sizes) for s in tensor.local_shards()]
-                if isinstance(tensor, ShardedTensor)
-                else [(0, 0, *tensor.shape)]
-            )
+            rectangles[table] = _rectangles(tensor)
     for states in sharded.fused_optimizer.state_dict()["state"].values():
         for name, tensor in states.items():
             table, state = name.rsplit(".", 1)
@@ -135,6 +152,17 @@ def _tensors_of(job: dict) -> tuple[Tensors, dict[str, list[torch.Tensor]]]:
     return tensors, marks
 
 
+def _rectangles(tensor: ShardedTensor | torch.Tensor) -> list[tuple[int, int, int, int]]:
+    """(row, column, rows, columns) of every part that the rank has."""
+    if isinstance(tensor, ShardedTensor):
+        return [(*s.metadata.shard_offsets, *s.metadata.shard_sizes) for s in tensor.local_shards()]
+    if isinstance(tensor, DTensor):
+        parts = _parts(tensor)
+        offsets = tensor.to_local().local_offsets() if parts else []
+        return [(*offset, *part.shape) for offset, part in zip(offsets, parts, strict=True)]
+    return [(0, 0, *tensor.shape)]
+
+
 def _mark(row: int, column: int, rows: int, columns: int, part: torch.Tensor) -> torch.Tensor:
     """The number of each cell, or of each row of a column piece."""
     row_numbers = torch.arange(row, row + rows, dtype=torch.float32)
@@ -144,7 +172,9 @@ def _mark(row: int, column: int, rows: int, columns: int, part: torch.Tensor) ->
 
 
 def _parts(tensor: ShardedTensor | torch.Tensor) -> list[torch.Tensor]:
-    return [s.tensor for s in tensor.local_shards()] if isinstance(tensor, ShardedTensor) else [tensor.data]
+    if isinstance(tensor, ShardedTensor):
+        return [s.tensor for s in tensor.local_shards()]
+    return tensor.to_local().local_shards() if isinstance(tensor, DTensor) else [tensor.data]
 
 
 def _load(tensors: Tensors, marks: dict[str, list[torch.Tensor]], folder: Path) -> dict[str, str]:

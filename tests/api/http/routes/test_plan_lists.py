@@ -38,6 +38,7 @@ def test_published_plans_are_listed_newest_first(
         "name": "plan 2",
         "created_at": solve["ended_at"],
         "world_size": 2,
+        "job_world_size": 2,
         "hardware_profile": "dgx-h100-80g",
         "cost_model": "roofline@2",
         "objective": {
@@ -46,6 +47,24 @@ def test_published_plans_are_listed_newest_first(
         "solve_id": solve["id"],
         "url": f"/v1/plans/{digests[2]}",
     }
+
+
+def test_a_plan_of_a_sharding_group_is_listed_with_the_ranks_of_its_job(live: Live) -> None:
+    spec = tiny(
+        name="in groups",
+        hardware__ranks_per_host=4,
+        hardware__replica_groups={"sharding_group_size": 2},
+        model__tables__0__optimizer="sgd",
+        model__tables__1__optimizer="sgd",
+    )
+    totals = live.post("/v1/specs:validate", spec).json()["totals"]
+    assert (totals["world_size"], totals["sharding_group_size"]) == (4, 2)
+    whole = live.post("/v1/specs:validate", tiny(hardware__ranks_per_host=4)).json()["totals"]
+    assert whole["sharding_group_size"] is None
+    assert totals["available_bytes"] == whole["available_bytes"] // 2  # of one group, which holds all tables
+    live.solve(spec)
+    (plan,) = live.get("/v1/plans?name=in%20groups").json()["plans"]
+    assert (plan["world_size"], plan["job_world_size"]) == (2, 4)
 
 
 def test_pages_of_one_name_follow_each_other(live: Live, digests: list[str]) -> None:

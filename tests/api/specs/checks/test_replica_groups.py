@@ -122,7 +122,7 @@ def test_everything_that_does_not_go_together_is_reported_at_once() -> None:
         model__tables__0__optimizer="adam",
         model__tables__1__constraints={"ranks": [0, 1]},
         cost_model="torchrec",
-        checkpoint={"interval_steps": 100},
+        model__stash={},
         objectives=[{"name": "step_time"}, {"name": "fullest_rank"}],
     )
     found = issues(spec)
@@ -130,7 +130,7 @@ def test_everything_that_does_not_go_together_is_reported_at_once() -> None:
         "/model/tables/0/optimizer",
         "/model/tables/1/constraints/ranks",
         "/cost_model",
-        "/checkpoint",
+        "/model/stash",
         "/objectives",
         f"{WHERE}/sharding_group_size/1",
     }
@@ -144,11 +144,41 @@ def test_everything_that_does_not_go_together_is_reported_at_once() -> None:
     )
 
 
-def test_hash_tables_and_plans_of_checkpoints_are_for_one_group() -> None:
+def test_hash_tables_are_for_one_group() -> None:
     hashed = grouped(4, model__tables__0__hash_table={"mode": "zch"})
     assert "rows of its own" in issues(hashed)["/model/tables/0/hash_table"]
-    plan = {"world_size": 8, "ranks_per_host": 8, "tables": []}
-    assert "one group of all ranks alone" in issues(grouped(4, checkpoint_plan={"plan": plan}))["/checkpoint_plan"]
+
+
+def test_objectives_are_of_one_size() -> None:
+    objectives = [{"name": "fullest_rank"}, {"name": "step_time", "tolerance": 0.05}]
+    for size in (8, [8], [8, 8]):
+        assert len(parse_spec(raw(grouped(size, objectives=objectives))).problem.goals) == 2
+    for size in ("auto", [4, 8]):
+        found = issues(grouped(size, objectives=objectives))
+        assert set(found) == {"/objectives"}
+        assert "give one sharding_group_size and plan each in turn" in found["/objectives"]
+
+
+def test_checkpoints_of_any_plan_are_read_by_groups() -> None:
+    table = {"name": "a", "sharding_type": "table_wise", "compute_kernel": "fused"}
+    shard = {"rank": 0, "row_offset": 0, "num_rows": 1000, "column_offset": 0, "num_columns": 64}
+    plan = {"world_size": 8, "ranks_per_host": 8, "tables": [{**table, "shards": [shard]}]}
+    for size in (4, "auto"):
+        problem = parse_spec(raw(grouped(size, checkpoint_plan={"plan": plan}))).problem
+        assert problem.checkpoint_plan is not None
+        assert problem.checkpoint_plan.placement.world_size == 8
+
+
+@pytest.mark.parametrize(("size", "steps", "warned"), [(8, 100, False), (8, 105, True), (32, 105, False)])
+def test_checkpoints_between_averages(size: int, steps: int, warned: bool) -> None:
+    request = parse_spec(raw(grouped(size, sync_interval_steps=10, checkpoint={"interval_steps": steps})))
+    found = {issue.code: issue for issue in request.warnings}
+    assert ("checkpoint-between-averages" in found) == warned
+    if warned:
+        issue = found["checkpoint-between-averages"]
+        assert issue.pointer == "/checkpoint/interval_steps"
+        assert "every 105 steps, and sharding groups are averaged every 10 steps" in issue.message
+        assert issue.hint.startswith("use a multiple of 10")
 
 
 def test_pods_are_for_one_group() -> None:

@@ -48,6 +48,7 @@ def summary(number: int, **changes: object) -> PlanSummary:
         name=f"name-{number % 2}",
         created_at=float(number),
         world_size=8,
+        job_world_size=None if number % 2 else 16,
         hardware_profile="h",
         cost_model="roofline@1",
         objective_name="step_time",

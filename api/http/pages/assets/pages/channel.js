@@ -17,6 +17,7 @@ import {
   table,
   time,
 } from "../parts.js";
+import { groupsText } from "./plan_groups.js";
 import { pointChannel } from "./plan_use.js";
 
 /** The page of a channel, by name. */
@@ -56,7 +57,11 @@ export async function channelPage(name) {
       keyFigures([
         ["Objective", format.seconds(plan.objective.seconds), format.words(plan.objective.name)],
         ["Gap", format.gap(plan.objective.relative_gap)],
-        ["Ranks", format.count(plan.world_size), plan.provenance.hardware_profile],
+        [
+          "Ranks",
+          plan.replica_groups ? groupsText(plan.replica_groups) : format.count(plan.world_size),
+          plan.provenance.hardware_profile,
+        ],
       ]),
       section(
         "The plan",

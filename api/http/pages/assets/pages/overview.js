@@ -125,6 +125,11 @@ async function loadExamples(text, place, status) {
   );
 }
 
+/** The ranks among which tables are sharded, where they are not all of the job. */
+function ofGroup({ world_size: all, sharding_group_size: size }) {
+  return size === null || size === all ? "" : `, in sharding groups of at most ${format.count(size)}`;
+}
+
 function checked({ totals, warnings, assumptions }) {
   return h(
     "div",
@@ -133,7 +138,7 @@ function checked({ totals, warnings, assumptions }) {
       "p",
       {},
       `The spec may be solved: ${format.counted(totals.num_tables, "table")}, `,
-      `${format.bytes(totals.weight_bytes)} of weights, ${format.counted(totals.world_size, "rank")} `,
+      `${format.bytes(totals.weight_bytes)} of weights, ${format.counted(totals.world_size, "rank")}${ofGroup(totals)} `,
       `with ${format.bytes(totals.available_bytes)} for tables; ${format.counted(assumptions.length, "assumption")}.`,
     ),
     issueList(warnings),

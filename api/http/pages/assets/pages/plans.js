@@ -43,6 +43,11 @@ async function load(name, token) {
   return { rows: page.plans, next: page.next_page_token };
 }
 
+/** The ranks of a job, and those of a sharding group where it has several: "128 in groups of 16". */
+function ranksText({ world_size: ofPlan, job_world_size: ofJob }) {
+  return ofPlan === ofJob ? format.count(ofJob) : `${format.count(ofJob)} in groups of ${format.count(ofPlan)}`;
+}
+
 /** A table of plans. */
 function planTable(plans) {
   return table(
@@ -57,7 +62,7 @@ function planTable(plans) {
       },
       { title: "Objective", number: true, cell: (plan) => format.seconds(plan.objective.seconds) },
       { title: "Gap", number: true, cell: (plan) => format.gap(plan.objective.relative_gap) },
-      { title: "Ranks", number: true, cell: (plan) => format.count(plan.world_size) },
+      { title: "Ranks", number: true, cell: (plan) => ranksText(plan) },
       { title: "Hardware", cell: (plan) => plan.hardware_profile },
       { title: "Priced by", cell: (plan) => plan.cost_model },
       { title: "Made", cell: (plan) => time(plan.created_at) },

@@ -129,14 +129,16 @@ def pod_differences(
     """Return where TorchRec's groups are not those of the plan.
 
     TorchRec cuts ``table_row_wise`` and ``grid_shard`` over a pod of as many hosts as ``TORCHREC_RESOLVED_POD_SIZE``
-    says, else over a host. 2D parallelism has groups of its own, and reads no pods.
+    says, else over a host. 2D parallelism does not read it: ``DMPCollection`` gets ``node_group_size`` of the plan.
     """
     planned, runs = ranks_per_group(document), pod_ranks or ranks_per_host
+    if uses_2d and "replica_groups" in document:
+        return []
     if uses_2d and "pod_size" in document and planned != ranks_per_host:
         return [
             refuse(
                 f"the plan is for pods of {planned} ranks, and under 2D parallelism TorchRec uses groups of a host;"
-                " plan without hardware.pod_size, or train without sharding groups"
+                " plan for them with hardware.replica_groups, or train without sharding groups"
             )
         ]
     if "pod_size" not in document:

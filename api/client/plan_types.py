@@ -73,7 +73,7 @@ class ReplicaGroupsDocument(TypedDict):
     sharding_group_size: int
     #: Groups, and copies of the tables.
     num_groups: int
-    #: Ranks of a group on each host that it uses. Unit: ranks.
+    #: Ranks of a group in each pod that it uses, or else on each host. Unit: ranks.
     node_group_size: int
     #: Whether the groups are contiguous ranks; else a group takes every n-th rank, of n groups.
     use_inter_host_allreduce: bool

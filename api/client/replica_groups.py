@@ -32,13 +32,19 @@ def dmp_collection_arguments(document: PlanDocument) -> dict[str, object]:
 def as_planned(facts: RankFacts, document: PlanDocument) -> RankFacts:
     """Return the facts of a rank with the groups of the plan, where its launcher states none."""
     groups = groups_of(document)
-    if groups is None or facts.states_groups:
+    if groups is None:
+        return facts
+    if facts.states_ranks_per_host and groups["num_groups"] > 1 and facts.ranks_per_host == groups["node_group_size"]:
+        facts = replace(
+            facts, ranks_per_host=document["ranks_per_host"]
+        )  # node_group_size is of a pod, if there are any
+    if facts.states_groups:
         return facts
     return replace(
         facts,
         sharding_group_size=groups["sharding_group_size"],
         contiguous_groups=groups["use_inter_host_allreduce"],
-        ranks_per_host=facts.ranks_per_host if facts.states_ranks_per_host else groups["node_group_size"],
+        ranks_per_host=facts.ranks_per_host if facts.states_ranks_per_host else document["ranks_per_host"],
     )
 
 

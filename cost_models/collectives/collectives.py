@@ -117,7 +117,9 @@ class Network:
         job = self.job
         if job is None:
             return self
-        return Network(hardware=self.hardware, num_ranks=job.num_ranks, ranks_per_host=job.ranks_per_host)
+        return Network(
+            hardware=self.hardware, num_ranks=job.num_ranks, ranks_per_host=job.ranks_per_host, pod_size=job.pod_size
+        )
 
     def all_to_all(self, shard_bytes: Floats, message_bytes: float) -> CommTime:
         """All-to-all among all ranks."""

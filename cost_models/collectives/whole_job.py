@@ -8,12 +8,14 @@ class WholeJob:
     """All ranks of a job whose groups run the same collectives at the same time.
 
     ``stride`` is the distance between neighbours of a group: its ranks are every ``stride``-th rank of the job. The
-    other ranks of a host belong to other groups, which send as much at the same time.
+    other ranks of a host belong to other groups, which send as much at the same time. ``pod_size`` are the ranks of a
+    pod of hosts; ``None`` for none.
     """
 
     num_ranks: int
     ranks_per_host: int
     stride: int = 1
+    pod_size: int | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers."""

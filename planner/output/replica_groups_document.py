@@ -12,7 +12,9 @@ class ReplicaGroupsDocument(TypedDict):
     ranks_per_host: Annotated[int, "Of the job. Unit: ranks.", Example(8)]
     sharding_group_size: Annotated[int, "Ranks of a group. Unit: ranks.", Example(16)]
     num_groups: Annotated[int, "Groups, and copies of the tables.", Example(8)]
-    node_group_size: Annotated[int, "Ranks of a group on each host that it uses. Unit: ranks.", Example(1)]
+    node_group_size: Annotated[
+        int, "Ranks of a group in each pod that it uses, or else on each host. Unit: ranks.", Example(1)
+    ]
     use_inter_host_allreduce: Annotated[
         bool,
         "Whether the groups are contiguous ranks; else a group takes every n-th rank, of n groups.",

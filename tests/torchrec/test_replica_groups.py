@@ -42,20 +42,29 @@ def ranks_of(groups: dict[str, object]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("world_size", "ranks_per_host", "size", "contiguous", "tables"),
+    ("world_size", "ranks_per_host", "pod_size", "size", "contiguous", "tables"),
     [
-        (4, 4, 2, False, on_one_host(REPLICATED)),
-        (4, 2, 2, True, on_one_host(SEQUENCES)),
-        pytest.param(4, 2, 2, False, on_one_host(REPLICATED), marks=thorough),
-        pytest.param(8, 4, 4, False, REPLICATED, marks=thorough),
-        pytest.param(8, 2, 4, True, REPLICATED, marks=thorough),
+        (4, 4, None, 2, False, on_one_host(REPLICATED)),
+        (4, 2, None, 2, True, on_one_host(SEQUENCES)),
+        pytest.param(4, 2, None, 2, False, on_one_host(REPLICATED), marks=thorough),
+        pytest.param(8, 4, None, 4, False, REPLICATED, marks=thorough),
+        pytest.param(8, 2, None, 4, True, REPLICATED, marks=thorough),
+        (8, 1, 2, 4, True, REPLICATED),  # a group of two pods of two hosts
+        pytest.param(8, 1, 4, 4, False, REPLICATED, marks=thorough),  # two of each pod of four hosts
     ],
 )
 def test_groups_train_like_the_unsharded_model(
-    world_size: int, ranks_per_host: int, size: int, contiguous: bool, tables: tuple[TableSpec, ...], tmp_path: Path
+    world_size: int,
+    ranks_per_host: int,
+    pod_size: int | None,
+    size: int,
+    contiguous: bool,
+    tables: tuple[TableSpec, ...],
+    tmp_path: Path,
 ) -> None:
     groups = {"sharding_group_size": size, "use_inter_host_allreduce": contiguous}
-    plan = grouped_plan(tables, world_size, ranks_per_host, groups)
+    plan = grouped_plan(tables, world_size, ranks_per_host, groups, pod_size, "sgd")
+    assert plan.get("pod_size") == (None if pod_size is None else 2)
     case = Case(name="groups", tables=tables, plan=plan, optimizer="sgd")
     run_cases([case], world_size=world_size, ranks_per_host=ranks_per_host, folder=tmp_path)
     every = ranks_of(plan["replica_groups"])

@@ -75,13 +75,15 @@ def to_sharding_plan(
     if world_size is None:
         world_size = dist.get_world_size() if groups is None else groups["sharding_group_size"]
     if ranks_per_host is None:
-        ranks_per_host = get_local_size(world_size) if groups is None else groups["node_group_size"]
+        ranks_per_host = get_local_size(world_size) if groups is None else document["ranks_per_host"]
     ranks, local_ranks = world_size, ranks_per_host
     found = shape_differences(plan) or [
         *plan_differences(
             document, tables, digest=plan_digest(plan), world_size=ranks, ranks_per_host=local_ranks, device=device
         ),
-        *pod_differences(document, local_ranks, pod_ranks(ranks)),
+        *pod_differences(
+            document, local_ranks, pod_ranks(ranks), uses_2d=groups is not None and groups["num_groups"] > 1
+        ),
     ]
     if found:
         raise PlanRejected([difference.text for difference in found], verdict_of(found))

@@ -25,7 +25,7 @@ def check_replica_groups(state: SpecState, issues: IssueCollector) -> None:
         return
     _check_runtime(state.spec, groups, issues)
     _check_tables(state, groups, issues)
-    if state.hardware is not None and issues.is_sound(*state.rank_fields):
+    if state.hardware is not None and issues.is_sound(*state.rank_fields, "/hardware/pod_size"):
         _check_sizes(state, state.hardware, groups, issues)
 
 
@@ -56,12 +56,6 @@ def _check_runtime(spec: SpecDocument, groups: ReplicaGroupsSpec, issues: IssueC
             "/runtime",
             f"sharding groups are those of TorchRec's DMPCollection, and the runtime is {spec.runtime}",
             f"use the runtime {TorchRec.name}, {leave_out}",
-        )
-    if spec.hardware.pod_size is not None:
-        issues.report(
-            "/hardware/pod_size",
-            "under 2D parallelism TorchRec uses groups of a host, whatever the pods",
-            f"leave pod_size out, {leave_out}",
         )
     if spec.objective == REQUEST_LATENCY:
         issues.report(
@@ -124,7 +118,7 @@ def _check_sizes(state: SpecState, hardware: Hardware, groups: ReplicaGroupsSpec
     per_host = spec.ranks_per_host or hardware.ranks_per_host
     if spec.num_hosts * per_host > MAX_RANKS:
         return
-    job = Cluster(hardware=hardware, num_hosts=spec.num_hosts, ranks_per_host=per_host)
+    job = Cluster(hardware=hardware, num_hosts=spec.num_hosts, ranks_per_host=per_host, pod_size=spec.pod_size)
     contiguous = groups.use_inter_host_allreduce
     possible = ReplicaGroups.sizes_of(job, contiguous=contiguous)
     given = groups.sharding_group_size
@@ -143,5 +137,5 @@ def _check_sizes(state: SpecState, hardware: Hardware, groups: ReplicaGroupsSpec
                 _SIZE if isinstance(given, int) else f"{_SIZE}/{number}",
                 issue,
                 f"use one of {shown}{other if job.world_size % size == 0 else ''}" if shown else "plan for more ranks",
-                reads=(*state.rank_fields, f"{_WHERE}/use_inter_host_allreduce"),
+                reads=(*state.rank_fields, "/hardware/pod_size", f"{_WHERE}/use_inter_host_allreduce"),
             )

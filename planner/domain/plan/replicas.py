@@ -16,7 +16,7 @@ class ReplicaLoad:
     ranks_per_host: int  # of the job
     sharding_group_size: int  # ranks of a group
     num_groups: int
-    node_group_size: int  # ranks of a group on each host that it uses
+    node_group_size: int  # ranks of a group in each pod that it uses, or else on each host
     use_inter_host_allreduce: bool  # whether groups are contiguous ranks
     sync_interval_steps: int
     include_optimizer_state: bool

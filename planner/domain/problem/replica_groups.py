@@ -28,9 +28,22 @@ SYNCED_OPTIMIZERS = frozenset({"none", "sgd", "adagrad", "rowwise_adagrad"})
 
 
 def group_shape(world_size: int, ranks_per_host: int, size: int, *, contiguous: bool) -> tuple[int, int]:
-    """Return the hosts that a sharding group uses, and its ranks on each of them, where both are whole numbers."""
+    """Return the hosts that a sharding group uses, and its ranks on each of them, where both are whole numbers.
+
+    With the ranks of a pod in place of those of a host: the same of pods.
+    """
     per_host = min(size, max(1, ranks_per_host if contiguous else ranks_per_host * size // world_size))
     return size // per_host, per_host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """The ranks that hold the same shards, one of each group, and where they lie."""
+
+    num_ranks: int
+    ranks_per_host: int
+    pod_size: int | None  # of them in a pod; ``None`` for none
+    job: WholeJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +68,8 @@ class ReplicaGroups:
     def issue_of(job: Cluster, size: int, *, contiguous: bool) -> str | None:
         """Return why the ranks of a job cannot be divided into groups of a size, with the numbers; ``None``: they can.
 
-        A group has as many ranks on each host that it uses, since ``table_row_wise``, ``table_column_wise`` and
-        ``grid_shard`` cut tables over hosts (``node_group_size``).
+        A group has as many ranks on each host that it uses, and in each pod, since ``table_row_wise``,
+        ``table_column_wise`` and ``grid_shard`` cut tables over them (``node_group_size``).
         """
         ranks, per_host = job.world_size, job.ranks_per_host
         if size > ranks:
@@ -64,13 +77,14 @@ class ReplicaGroups:
         if ranks % size:
             return f"{ranks} ranks are not whole groups of {size} ranks"
         apart = size if contiguous else ranks // size
-        if apart % per_host and per_host % apart:
-            if contiguous:
-                return f"a group of {size} contiguous ranks ends inside a host of {per_host} ranks"
-            return (
-                f"a group of {size} ranks takes every {apart}th of {ranks} ranks, which are not as many on each host of"
-                f" {per_host} ranks"
-            )
+        for where, within in (("on each host", per_host), (f"in each {job.group_noun}", job.ranks_per_group)):
+            if apart % within and within % apart:
+                if contiguous:
+                    return f"a group of {size} contiguous ranks ends inside a {where.split()[-1]} of {within} ranks"
+                return (
+                    f"a group of {size} ranks takes every {apart}th of {ranks} ranks, which are not as many {where} of"
+                    f" {within} ranks"
+                )
         return None
 
     @classmethod
@@ -112,16 +126,22 @@ class ReplicaGroups:
             hardware=job.hardware,
             num_hosts=num_hosts,
             ranks_per_host=ranks_per_host,
+            pod_size=self._in_pod(size, contiguous=self.use_inter_host_allreduce),
             hbm_bytes_by_rank=self._weakest(size, job.hbm_bytes_by_rank),
             relative_speed_by_rank=self._weakest(size, job.relative_speed_by_rank),
             job=self._whole_job(stride),
         )
 
-    def replicas_of(self, size: int) -> tuple[int, int, WholeJob]:
-        """Return ranks, ranks per host and place of those that hold the same shards: one rank of each group."""
+    def replicas_of(self, size: int) -> Replicas:
+        """Return the ranks that hold the same shards: one rank of each group."""
         number = self.num_groups(size)
         stride = size if self.use_inter_host_allreduce else 1
-        return number, min(number, max(1, self.job.ranks_per_host // stride)), self._whole_job(stride)
+        return Replicas(
+            num_ranks=number,
+            ranks_per_host=min(number, max(1, self.job.ranks_per_host // stride)),
+            pod_size=self._in_pod(number, contiguous=not self.use_inter_host_allreduce),
+            job=self._whole_job(stride),
+        )
 
     def ranks_of(self, size: int, group: int) -> Iterator[int]:
         """Yield the ranks of the job that are in a group, in the order of the group's ranks."""
@@ -130,7 +150,17 @@ class ReplicaGroups:
             yield first + position * self.stride(size)
 
     def _whole_job(self, stride: int) -> WholeJob:
-        return WholeJob(num_ranks=self.job.world_size, ranks_per_host=self.job.ranks_per_host, stride=stride)
+        return WholeJob(
+            num_ranks=self.job.world_size,
+            ranks_per_host=self.job.ranks_per_host,
+            stride=stride,
+            pod_size=self.job.pod_size,
+        )
+
+    def _in_pod(self, size: int, *, contiguous: bool) -> int | None:
+        """Return how many of so many ranks, contiguous or evenly apart, are in each pod; ``None`` without pods."""
+        pod_size = self.job.pod_size
+        return None if pod_size is None else group_shape(self.job.world_size, pod_size, size, contiguous=contiguous)[1]
 
     def _weakest(self, size: int, by_rank: tuple[float, ...] | None) -> tuple[float, ...] | None:
         if by_rank is None:

@@ -48,8 +48,14 @@ class SyncPrice:
 
 def replica_network(groups: ReplicaGroups, hardware: Hardware) -> Network:
     """Return the links among the ranks that hold the same shards, of groups whose size is decided."""
-    num_ranks, ranks_per_host, job = groups.replicas_of(groups.sizes[0])
-    return Network(hardware=hardware, num_ranks=num_ranks, ranks_per_host=ranks_per_host, job=job)
+    replicas = groups.replicas_of(groups.sizes[0])
+    return Network(
+        hardware=hardware,
+        num_ranks=replicas.num_ranks,
+        ranks_per_host=replicas.ranks_per_host,
+        pod_size=replicas.pod_size,
+        job=replicas.job,
+    )
 
 
 def sync_price(problem: Problem, work: ShardWork, hardware: Hardware) -> SyncPrice:
@@ -112,7 +118,7 @@ def replica_load(problem: Problem, bytes_by_rank: Floats, seconds_by_rank: Float
         ranks_per_host=groups.job.ranks_per_host,
         sharding_group_size=problem.world_size,
         num_groups=groups.num_groups(problem.world_size),
-        node_group_size=problem.cluster.ranks_per_host,
+        node_group_size=problem.cluster.ranks_per_group,
         use_inter_host_allreduce=groups.use_inter_host_allreduce,
         sync_interval_steps=groups.sync_interval_steps,
         include_optimizer_state=groups.include_optimizer_state,

@@ -95,8 +95,8 @@ def test_pods_under_2d_parallelism() -> None:
     plan = tiny_plan() | {"ranks_per_host": 1, "pod_size": 2}
     facts = [rank_facts(rank, group_size=4, ranks_per_host=1, pod_ranks=2) for rank in range(4)]
     assert reasons(facts, plan) == [
-        "the plan is for pods of 2 ranks, and under 2D parallelism TorchRec uses groups of a host; plan without"
-        " hardware.pod_size, or train without sharding groups"
+        "the plan is for pods of 2 ranks, and under 2D parallelism TorchRec uses groups of a host; plan for them"
+        " with hardware.replica_groups, or train without sharding groups"
     ]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from api.client import plan_digest
-from api.client.job import plan_ranks
+from api.client.job import plan_ranks, pod_differences
 from api.client.replica_groups import as_planned, dmp_collection_arguments, group_differences, groups_of
 from tests.support.client.jobs import rank_facts
 from tests.support.client.plans import tiny_plan
@@ -60,6 +60,22 @@ def test_what_a_launcher_states_stays() -> None:
     assert [as_planned(fact, plan) for fact in stated] == stated
     assert as_planned(facts_of(states_ranks_per_host=True, ranks_per_host=1)[0], plan).ranks_per_host == 1
     assert as_planned(facts_of()[0], tiny_plan()) == facts_of()[0]
+
+
+def test_groups_in_pods() -> None:
+    """Two of four hosts of one rank in each pod: TorchRec cuts over what it gets as node_group_size."""
+    plan = grouped(ranks_per_host=1, sharding_group_size=4, node_group_size=2, world_size=8)
+    plan |= {"world_size": 4, "ranks_per_host": 1, "pod_size": 2}
+    facts = as_planned(facts_of(8, ranks_per_host=1, local_world_size=1)[0], plan)
+    assert (facts.sharding_group_size, facts.ranks_per_host) == (4, 1)
+    stated = facts_of(8, ranks_per_host=2, states_ranks_per_host=True)[0]
+    assert as_planned(stated, plan).ranks_per_host == 1
+    other = facts_of(8, ranks_per_host=4, states_ranks_per_host=True)[0]
+    assert as_planned(other, plan).ranks_per_host == 4
+    assert dmp_collection_arguments(plan)["node_group_size"] == 2
+    for pod_ranks in (None, 2, 8):  # which no sharding group reads
+        assert pod_differences(plan, 1, pod_ranks, uses_2d=True) == []
+    assert pod_differences(plan, 1, None) != []
 
 
 def test_a_plan_for_another_job() -> None:

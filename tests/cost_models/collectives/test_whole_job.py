@@ -49,6 +49,16 @@ def test_a_domain_has_as_many_ranks_of_a_group_as_lie_in_it() -> None:
     assert inside.all_to_all(one(1e8), 1e8).seconds == alike.all_to_all(one(1e8), 1e8).seconds
 
 
+def test_gradients_cross_the_pods_of_the_job() -> None:
+    """Two pods of 16: of a group with every fourth rank 4 are in each, and copies are added up over all 32."""
+    machine = hardware(laws=laws(domain_law("all_reduce"), hosts_law("all_reduce")))
+    job = WholeJob(num_ranks=32, ranks_per_host=4, stride=4, pod_size=16)
+    group = Network(hardware=machine, num_ranks=8, ranks_per_host=1, pod_size=4, job=job)
+    whole = Network(hardware=machine, num_ranks=32, ranks_per_host=4, pod_size=16)
+    assert group.all_reduce_in_job(one(1e6), one(1e6)).seconds == whole.all_reduce(one(1e6), one(1e6)).seconds
+    assert group.start_seconds("all_reduce", "job") == whole.start_seconds("all_reduce", "all")
+
+
 def test_a_group_of_all_ranks_is_the_job() -> None:
     machine = hardware(laws=laws(domain_law(), hosts_law()))
     job = WholeJob(num_ranks=16, ranks_per_host=8)

@@ -50,6 +50,7 @@ def _features_of(request: SolveRequest, listed: Listed) -> dict[str, bool]:
         "pods": cluster.pod_size is not None,
         "sharding groups": listed.problem.is_replicated,
         "sharding groups of several hosts": listed.problem.is_replicated and cluster.num_hosts > 1,
+        "sharding groups in pods": listed.problem.is_replicated and cluster.pod_size is not None,
         "a choice of sharding groups": groups is not None and not groups.is_decided,
         "checkpoints of sharding groups": listed.problem.is_replicated and problem.checkpoint is not None,
         "hash tables": any(table.hash_table is not None for table in problem.tables),

@@ -123,8 +123,13 @@ def _replicate(spec: Spec, rng: np.random.Generator) -> None:
     for table in tables:
         if table["optimizer"] not in SYNCED_OPTIMIZERS:
             table["optimizer"] = ("sgd", "adagrad", "rowwise_adagrad")[int(rng.integers(3))]
+    if hardware["num_hosts"] % 2 == 0 and rng.random() < 0.6:
+        hardware["pod_size"] = 2 * hardware["ranks_per_host"]
+        hardware["overrides"]["intra_host_bytes_per_second"] = 2e11
     size, contiguous = hardware["num_hosts"] * hardware["ranks_per_host"], bool(rng.random() < 0.5)
     hardware["num_hosts" if contiguous else "ranks_per_host"] *= 2
+    if "pod_size" in hardware and not contiguous:
+        hardware["pod_size"] *= 2
     for field in ("hbm_bytes_by_rank", "relative_speed_by_rank"):
         if field in hardware["overrides"]:
             hardware["overrides"][field] *= 2

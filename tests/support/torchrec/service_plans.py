@@ -33,13 +33,18 @@ def free_plan(
 
 
 def grouped_plan(
-    tables: Sequence[TableSpec], world_size: int, ranks_per_host: int, groups: Mapping[str, object]
+    tables: Sequence[TableSpec],
+    world_size: int,
+    ranks_per_host: int,
+    groups: Mapping[str, object],
+    pod_size: int | None = None,
+    optimizer: str = "rowwise_adagrad",
 ) -> dict[str, object]:
     """Plan the tables for sharding groups, each held to its scheme and kernel."""
     constraints = {
         t.name: {"sharding_types": [t.scheme], "compute_kernels": [t.kernel], "min_partition": 4} for t in tables
     }
-    return _plan(tables, world_size, ranks_per_host, None, constraints, replica_groups=groups)
+    return _plan(tables, world_size, ranks_per_host, pod_size, constraints, optimizer, replica_groups=groups)
 
 
 def _plan(

@@ -27,15 +27,16 @@ def replica_group_lines(plan: CompactPlanDocument) -> list[str]:
     groups, sync = plan.get("replica_groups"), plan.get("replica_sync")
     if groups is None or sync is None:
         return []
-    size, number, per_host = groups["sharding_group_size"], groups["num_groups"], groups["node_group_size"]
+    size, number, per_host = groups["sharding_group_size"], groups["num_groups"], plan["ranks_per_host"]
     apart = "contiguous ranks" if groups["use_inter_host_allreduce"] else f"one of every {number} ranks"
+    pods = f", {groups['node_group_size']} in each pod" if "pod_size" in plan else ""
     lines = ["Sharding groups"]
     if number == 1:
         lines += paragraph("one group of all ranks: nothing is averaged")
     else:
         lines += paragraph(
-            f"{number} groups of {counted(size, 'rank')} ({size // per_host} x {per_host}), {apart}; each holds every"
-            " table"
+            f"{number} groups of {counted(size, 'rank')} ({size // per_host} x {per_host}{pods}), {apart}; each holds"
+            " every table"
         )
         what = "weights and optimizer state" if groups["include_optimizer_state"] else "weights"
         every = groups["sync_interval_steps"]

@@ -181,11 +181,18 @@ def test_checkpoints_between_averages(size: int, steps: int, warned: bool) -> No
         assert issue.hint.startswith("use a multiple of 10")
 
 
-def test_pods_are_for_one_group() -> None:
-    found = issues(grouped(4, hardware__profile="gb200-nvl72", hardware__ranks_per_host=4, hardware__pod_size=8))[
-        "/hardware/pod_size"
-    ]
-    assert found.startswith("under 2D parallelism TorchRec uses groups of a host")
+def test_groups_of_pods() -> None:
+    """Four hosts of four in pods of two: a group of 8 has every second rank, four of each pod."""
+    pods = {"hardware__profile": "gb200-nvl72", "hardware__ranks_per_host": 4, "hardware__pod_size": 8}
+    cluster = parse_spec(raw(grouped(8, **pods))).problem.cluster
+    assert (cluster.ranks_per_host, cluster.pod_size, cluster.num_groups) == (2, 4, 2)
+    found = issues(grouped(12, **pods | {"hardware__num_hosts": 6}, use_inter_host_allreduce=True))
+    assert found == {
+        f"{WHERE}/sharding_group_size": "a group of 12 contiguous ranks ends inside a pod of 8 ranks: use one of 2, 4,"
+        " 8, 24"
+    }
+    wrong = issues(grouped(8, **pods | {"hardware__pod_size": 6}))
+    assert set(wrong) == {"/hardware/pod_size"}
 
 
 @pytest.mark.parametrize("runtime", ["generic", "torcheasyrec", "dynamicemb"])

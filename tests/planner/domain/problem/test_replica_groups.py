@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cost_models.collectives.whole_job import WholeJob
-from planner.domain.problem.replica_groups import ReplicaGroups
+from planner.domain.problem.replica_groups import ReplicaGroups, Replicas
 from tests.support.planning.builders import make_cluster, make_problem
 
 JOB = make_cluster(num_hosts=4, ranks_per_host=4)  # 16 ranks
@@ -21,7 +21,8 @@ def test_groups_take_every_nth_rank() -> None:
     assert [list(found.ranks_of(4, group)) for group in range(2)] == [[0, 2, 4, 6], [1, 3, 5, 7]]
     cluster = found.cluster_of(4)
     assert (cluster.num_hosts, cluster.ranks_per_host, cluster.job_ranks) == (2, 2, 8)
-    assert found.replicas_of(4) == (2, 2, WholeJob(num_ranks=8, ranks_per_host=4, stride=1))
+    job = WholeJob(num_ranks=8, ranks_per_host=4, stride=1)
+    assert found.replicas_of(4) == Replicas(num_ranks=2, ranks_per_host=2, pod_size=None, job=job)
 
 
 def test_contiguous_groups_are_whole_hosts() -> None:
@@ -29,7 +30,8 @@ def test_contiguous_groups_are_whole_hosts() -> None:
     assert [list(found.ranks_of(8, group)) for group in range(2)] == [list(range(8)), list(range(8, 16))]
     cluster = found.cluster_of(8)
     assert (cluster.num_hosts, cluster.ranks_per_host) == (2, 4)
-    assert found.replicas_of(8) == (2, 1, WholeJob(num_ranks=16, ranks_per_host=4, stride=8))
+    job = WholeJob(num_ranks=16, ranks_per_host=4, stride=8)
+    assert found.replicas_of(8) == Replicas(num_ranks=2, ranks_per_host=1, pod_size=None, job=job)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,8 @@ def test_where_groups_and_replicas_lie(
     found = groups(size, contiguous=contiguous)
     cluster = found.cluster_of(size)
     assert (cluster.num_hosts, cluster.ranks_per_host) == shape
-    assert found.replicas_of(size)[:2] == replicas
+    held = found.replicas_of(size)
+    assert (held.num_ranks, held.ranks_per_host, held.pod_size) == (*replicas, None)
     hosts = [[rank // 4 for rank in found.ranks_of(size, group)] for group in range(16 // size)]
     for ranks in hosts:  # counted: as many ranks on each host that the group uses
         assert len(set(ranks)) == shape[0]
@@ -73,6 +76,47 @@ def test_sizes_that_do_not_fit(size: int, contiguous: bool, issue: str) -> None:
     assert found.endswith(issue)
     with pytest.raises(ValueError, match="Expected groups that lie alike on hosts"):
         groups(size, contiguous=contiguous, job=job)
+
+
+@pytest.mark.parametrize(
+    ("size", "contiguous", "pods", "replicas"),
+    [
+        (2, False, (2, 1), (8, 8)),  # every 8th rank: one in each pod, and 8 neighbours are a pod
+        (4, False, (2, 2), (4, 4)),
+        (8, False, (2, 4), (2, 2)),
+        (16, False, (2, 8), (1, 1)),
+        (2, True, (1, 2), (8, 4)),  # a pod has four of the groups
+        (4, True, (1, 4), (4, 2)),
+        (8, True, (1, 8), (2, 1)),
+        (16, True, (2, 8), (1, 1)),
+    ],
+)
+def test_where_groups_lie_in_pods(
+    size: int, contiguous: bool, pods: tuple[int, int], replicas: tuple[int, int]
+) -> None:
+    """Pods of two hosts of four ranks."""
+    job = replace(JOB, pod_size=8)
+    found = groups(size, contiguous=contiguous, job=job)
+    cluster, held = found.cluster_of(size), found.replicas_of(size)
+    assert (cluster.num_groups, cluster.ranks_per_group) == pods
+    assert (held.num_ranks, held.pod_size) == replicas
+    for group in range(16 // size):  # counted
+        where = [rank // 8 for rank in found.ranks_of(size, group)]
+        assert len(set(where)) == pods[0]
+        assert {where.count(pod) for pod in where} == {pods[1]}
+    alike = [next(iter(found.ranks_of(size, group))) // 8 for group in range(16 // size)]
+    assert {alike.count(pod) for pod in alike} == {replicas[1]}
+    assert cluster.job == WholeJob(num_ranks=16, ranks_per_host=4, pod_size=8, stride=found.stride(size))
+
+
+def test_groups_that_cut_a_pod() -> None:
+    job = replace(make_cluster(num_hosts=6, ranks_per_host=4), pod_size=8)
+    found = ReplicaGroups.issue_of(job, 12, contiguous=True)
+    assert found == "a group of 12 contiguous ranks ends inside a pod of 8 ranks"
+    found = ReplicaGroups.issue_of(job, 2, contiguous=False)
+    assert found == "a group of 2 ranks takes every 12th of 24 ranks, which are not as many in each pod of 8 ranks"
+    assert ReplicaGroups.issue_of(replace(job, pod_size=None), 2, contiguous=False) is None
+    assert ReplicaGroups.sizes_of(job, contiguous=True) == (2, 4, 8, 24)
 
 
 def test_all_sizes_of_a_job() -> None:

@@ -12,7 +12,7 @@ export function extraSections(plan) {
     plan.whole_step && wholeStepSection(plan.whole_step),
     plan.prediction && predictionSection(plan.prediction, plan.surrogate),
     plan.serving && servingSection(plan.serving),
-    plan.replica_groups && replicaGroupsSection(plan.replica_groups, plan.replica_sync),
+    plan.replica_groups && replicaGroupsSection(plan),
     plan.tiers?.length > 0 && tiersSection(plan.tiers, unit),
     plan.movement && movementSection(plan.movement, unit),
     plan.checkpoint && checkpointSection(plan.checkpoint),

@@ -13,8 +13,9 @@ export function groupsText(groups) {
 }
 
 /** The section about the groups of a plan. */
-export function replicaGroupsSection(groups, sync) {
-  const hosts = groups.sharding_group_size / groups.node_group_size;
+export function replicaGroupsSection({ replica_groups: groups, replica_sync: sync, ranks_per_host: onHost, ...plan }) {
+  const hosts = groups.sharding_group_size / onHost;
+  const pods = plan.pod_size ? `, ${plan.pod_size} in each pod` : "";
   const each = groups.use_inter_host_allreduce ? "contiguous ranks" : `one of every ${groups.num_groups} ranks`;
   const what = groups.include_optimizer_state ? "weights and optimizer state" : "weights";
   return section(
@@ -25,7 +26,7 @@ export function replicaGroupsSection(groups, sync) {
     groups.num_groups > 1 &&
       facts([
         ["Groups", groupsText(groups)],
-        ["A group has", `${each}, ${groups.node_group_size} on each of ${format.counted(hosts, "host")}`],
+        ["A group has", `${each}, ${onHost} on each of ${format.counted(hosts, "host")}${pods}`],
         ["Averages", `${what}, every ${format.counted(groups.sync_interval_steps, "step")}`],
         ["Each takes", `${format.seconds(sync.seconds)} for ${format.bytes(sync.bytes)} on the fullest rank`],
         ["Per step", format.seconds(sync.seconds_per_step)],

@@ -63,6 +63,30 @@ def test_given_groups_are_described() -> None:
     assert "one group of all ranks: nothing is averaged" in section(planned(8))
 
 
+def test_groups_in_pods_are_described() -> None:
+    """Two hosts of four in one pod: a group of every second rank has two of each host, four of the pod."""
+    spec = tiny(
+        hardware__profile="gb200-nvl72",
+        hardware__num_hosts=2,
+        hardware__ranks_per_host=4,
+        hardware__pod_size=8,
+        hardware__replica_groups={"sharding_group_size": 4},
+        model__tables__0__module_path="m",
+        model__tables__1__module_path="m",
+    )
+    request = parse_spec(raw(spec))
+    found = plan(request.problem, cost_model=request.cost_model, partitioner=request.partitioner, limits=request.limits)
+    assert found.plan is not None
+    document: Any = to_document(
+        found.plan, name="tiny", spec_digest=request.spec_digest, hardware_profile=request.hardware_profile
+    )
+    assert (document["ranks_per_host"], document["pod_size"]) == (2, 4)
+    assert document["replica_groups"]["node_group_size"] == 4
+    assert "2 groups of 4 ranks (2 x 2, 4 in each pod), one of every 2 ranks" in section(document)
+    collection: Any = exported(document, "torchrec", module_path=None)["dmp_collection"]
+    assert (collection["sharding_group_size"], collection["node_group_size"]) == (4, 4)
+
+
 def test_both_forms_have_one_digest_which_covers_the_groups() -> None:
     document = planned(4)
     assert plan_digest(document) == plan_digest(long_document(document)) == document["plan_digest"]

@@ -25,6 +25,7 @@ from api.release import VERSION
 _COMMANDS = {
     "plan": ("plans.plan", "Plan a spec: the plan, and a summary for people."),
     "batch": ("batch.command", "Plan many specs, each on many shapes of clusters."),
+    "study": ("study.command", "Plan many variants of a spec: sweeps and their fronts."),
     "validate": ("plans.plan", "Check a spec without solving it."),
     "evaluate": ("plans.evaluate", "Score and verify a plan from anywhere."),
     "improve": ("plans.improve", "Search on from a plan from anywhere."),

@@ -15,9 +15,9 @@ from api.cli.errors import BadInput, echo, system_errors
 from api.client.plan_file import write_atomically
 from api.schemas.described import reader_of_any_version
 from api.schemas.plan import PlanDocument as AcceptedPlan
+from api.specs.input.changes import UnknownPlace, set_field
 from api.specs.input.json import RejectedDocument, form_errors, form_issue, is_spec, read_json
 from api.specs.plans.document import parse_form
-from cost_models.text.read_number import whole_number
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.domain.formats.compact_form import CHECKPOINT, RANKS, is_compact, long_parts, long_value
 from planner.domain.formats.compaction import compact_document
@@ -131,33 +131,12 @@ def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:
     if not changes or not is_well_formed(raw):
         return raw
     document = json.loads(raw)
-    for path, value in changes.items():
-        target = document
-        for position, key in enumerate(path[:-1]):
-            if isinstance(target, dict) and target.get(key) is None:
-                target[key] = {}
-            target = target[_place(target, path, position)]
-        target[_place(target, path, len(path) - 1)] = value
+    try:
+        for path, value in changes.items():
+            set_field(document, path, value)
+    except UnknownPlace as error:
+        raise BadInput(str(error)) from None
     return json.dumps(document).encode()
-
-
-def _place(target: object, path: Sequence[str], position: int) -> Any:
-    """The key, or the index by number or by name, that a part of a dotted field stands for."""
-    part, problem = path[position], f"cannot set {'.'.join(path)}"
-    if isinstance(target, dict):
-        return part
-    if not isinstance(target, list):
-        raise BadInput(f"{problem}: {path[position - 1]} is not an object, nor a list")
-    if (index := whole_number(part)) is not None and 0 <= index < len(target):
-        return index
-    named = [index for index, item in enumerate(target) if isinstance(item, dict) and item.get("name") == part]
-    if len(named) > 1:
-        places = ", ".join(str(index) for index in named[:10])
-        raise BadInput(f"{problem}: {len(named)} items of {path[position - 1]} have this name; use a number: {places}")
-    if named:
-        return named[0]
-    known = f"0 to {len(target) - 1}, or a name" if target else "none, for it is empty"
-    raise BadInput(f"{problem}: {path[position - 1]} has no item {part}; items are {known}")
 
 
 def parse_assignment(text: str) -> tuple[tuple[str, ...], object]:

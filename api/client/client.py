@@ -13,6 +13,7 @@ from .channel_calls import channel_path, rolled_back
 from .documents import canonical_bytes, parse_object
 from .errors import NoPlan, ProblemError, SolveTimeout, UnexpectedAnswer
 from .fetched import FetchedPlan, RankSlice, fetched_plan, fetched_slice
+from .study_calls import StudyCalls
 from .transport import RetryPolicy, Transport
 
 #: The longest that the service holds an answer back, seconds (its ``Prefer: wait`` limit).
@@ -74,6 +75,11 @@ class PlannerClient:
 
     def close(self) -> None:
         self._transport.close()
+
+    @property
+    def studies(self) -> StudyCalls:
+        """Questions that take many plans."""
+        return StudyCalls(self._transport)
 
     def validate(self, spec: Mapping[str, object]) -> dict[str, object]:
         """Check a spec without solving; returns the warnings, assumptions and totals.

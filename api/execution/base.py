@@ -12,7 +12,8 @@ Guarantees of the engine
 from dataclasses import dataclass
 from typing import Protocol
 
-SOLVES, FITS = KINDS = ("solves", "fits")
+SOLVES, FITS, STUDIES = KINDS = ("solves", "fits", "studies")
+_FIELDS = {SOLVES: "solve_id", FITS: "fit_id", STUDIES: "study_id"}
 
 
 class Interrupted(BaseException):
@@ -40,7 +41,7 @@ class Work:
 
 def fields_of(work: Work) -> dict[str, str]:
     """Return the fields of a line of the log that is about a work."""
-    return {"solve_id" if work.kind == SOLVES else "fit_id": work.id}
+    return {_FIELDS[work.kind]: work.id}
 
 
 class Runner(Protocol):
@@ -53,4 +54,8 @@ class Runner(Protocol):
 
     def run(self, work_id: str) -> None:
         """Run one work to its end. Raises ``Interrupted`` if the process ends first."""
+        ...
+
+    def stop(self) -> None:
+        """Let ``run`` return or raise soon, because the process ends."""
         ...

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from opentelemetry.trace import Tracer
 
-from api.execution.base import FITS, SOLVES, EngineUnavailable
+from api.execution.base import FITS, SOLVES, STUDIES, EngineUnavailable, Runner
 from api.execution.executor_identity import identity_of
 from api.execution.fits.runner import FitRunner
 from api.execution.maintenance.retention import RetentionJob
@@ -33,9 +33,10 @@ class EngineHost:
         on_change: Callable[[str], None],
         metrics: WorkMetrics,
         tracer: Tracer,
+        studies: Runner | None = None,
     ) -> None:
         """``on_end`` hears the id of every solve and fit that ended here, ``on_change`` of every solve that begins or
-        finds something; from any thread.
+        finds something; from any thread. ``studies`` runs studies; a process without it leaves them to others.
         """
         identity = identity_of(settings.data_dir)
         self._settings = settings
@@ -53,10 +54,11 @@ class EngineHost:
         url = settings.database_url
         self.engine = DbosEngine(
             identity.id,
-            {SOLVES: self.solves, FITS: self.fits},
+            {SOLVES: self.solves, FITS: self.fits, **({} if studies is None else {STUDIES: studies})},
             file=settings.queue_file,
             url=None if url is None else url.get_secret_value(),
         )
+        self._studies = studies
         self._retention = RetentionJob(store, settings, metrics)
         self._watch = EngineWatch(store, self.engine, identity, metrics, is_shared=url is not None)
 
@@ -84,6 +86,8 @@ class EngineHost:
             stack.callback(self.engine.stop)
             stack.callback(self.solves.stop)
             stack.callback(self.fits.stop)
+            if self._studies is not None:
+                stack.callback(self._studies.stop)
             self._watch.start()
             stack.callback(self._watch.stop)
             self._retention.start()

@@ -45,11 +45,12 @@ from api.http.routes import (
     solve_events,
     solves,
     statistics,
+    studies,
     webhooks,
 )
 from api.http.routes.known_query import refuse_unknown_parameters
 from api.http.scraped_metrics import ScrapedMetrics
-from api.http.services import MOST_COMPUTING, Services
+from api.http.services import MOST_COMPUTING, Services, library_of
 from api.observability.metrics import RequestMetrics, WebhookMetrics, WorkMetrics, new_registry
 from api.observability.request_id import RequestIdMiddleware
 from api.observability.tracing import NO_TRACING, TracedRequestsMiddleware, Tracing
@@ -62,6 +63,8 @@ from api.services.plans.rank_slices import RankSlices
 from api.services.solves.database_watch import SolveWatch
 from api.services.solves.notifications import SolveNotifications
 from api.services.solves.service import SolveService
+from api.services.studies.runner import Planning, StudyRunner
+from api.services.studies.service import StudyService
 from api.services.tenants import Tenants
 from api.services.webhooks.client import WebhookClient
 from api.services.webhooks.delivery_worker import DeliveryWorker
@@ -70,7 +73,7 @@ from api.services.webhooks.targets import HostAllowList
 from api.settings import Settings
 from api.specs.references.learned_model import fit as fit_model
 from api.store.data_directory import exclusive_data_directory
-from api.store.database import Database, open_store
+from api.store.database import Database, TenantStore, open_store
 from api.store.tenants import DEFAULT_TENANT
 from cost_models.learned.shipped import shipped_models
 
@@ -79,6 +82,7 @@ INTERFACE_VERSION = "1.0"
 
 TAGS = [
     {"name": "solves", "description": "Ask for plans: specs in, solves out."},
+    {"name": "studies", "description": "Questions that take many plans: sweeps and their Pareto fronts."},
     {"name": "plans", "description": "Immutable results, by digest."},
     {"name": "statistics", "description": "Access statistics of tables, which specs refer to; and their drift."},
     {"name": "channels", "description": "Named pointers to plans, which launchers read."},
@@ -93,6 +97,7 @@ TAGS = [
 ROUTERS = (
     solves.router,
     solve_events.router,
+    studies.router,
     plans.router,
     plan_lists.router,
     statistics.router,
@@ -143,6 +148,7 @@ def create_app(
                 on_change=signals.changed,
                 metrics=work_metrics,
                 tracer=tracing.tracer,
+                studies=StudyRunner(database, lambda tenant: planning_of(tenant), on_end=signals.ended),
             )
             plans = PlanCache[PlanKey](
                 lambda key: _canonical(database, plans, key), max_bytes=settings.plan_cache_bytes
@@ -155,6 +161,14 @@ def create_app(
             computing = CapacityLimiter(MOST_COMPUTING)
             keys_in_flight: set[tuple[str, str, str]] = set()
 
+            def planning_of(tenant: str) -> Planning:
+                store = database.for_tenant(tenant)
+                find_plan = TenantPlans(plans, slices, tenant).find
+                return Planning(solves_of(store), library_of(store, find_plan), find_plan)
+
+            def solves_of(store: TenantStore) -> SolveService:
+                return SolveService(store, host.engine, host.solves, signals, settings)
+
             def services_of(tenant: str) -> Services:
                 store = database.for_tenant(tenant)
                 models = ModelService(store, host.engine, host.fits, signals, settings, tenant=tenant)
@@ -164,7 +178,8 @@ def create_app(
                     settings=settings,
                     store=store,
                     engine=host.engine,
-                    solves=SolveService(store, host.engine, host.solves, signals, settings),
+                    solves=solves_of(store),
+                    studies=StudyService(store, host.engine, signals, settings),
                     streams=SolveStreams(store, signals, listeners),
                     channels=ChannelService(store, channel_memory, tenant=tenant),
                     keys=KeysInFlight(tenant, keys_in_flight),

@@ -19,6 +19,7 @@ from api.services.cost_models.service import ModelService
 from api.services.plans.cache import TenantPlans
 from api.services.plans.channels import ChannelService
 from api.services.solves.service import SolveService
+from api.services.studies.service import StudyService
 from api.services.tenants import Tenants
 from api.services.webhooks.service import WebhookService
 from api.settings import Settings
@@ -42,6 +43,7 @@ class Services:
     store: TenantStore
     engine: DbosEngine
     solves: SolveService
+    studies: StudyService
     streams: SolveStreams
     channels: ChannelService
     keys: KeysInFlight
@@ -56,12 +58,16 @@ class Services:
     @property
     def library(self) -> Library:
         """What specs name: the plans, the statistics and the learned models that this service keeps."""
-        models = StoredModels(self.store)
-        return Library(find_plan=self.plans.find, find_statistics=self.store.statistics, find_model=models)
+        return library_of(self.store, self.plans.find)
 
     async def compute(self, work: Callable[[], Value]) -> Value:
         """Check, price or draw something, in a thread, in turn with all others who do."""
         return await run_sync(work, limiter=self.computing)
+
+
+def library_of(store: TenantStore, find_plan: Callable[[str], bytes | None]) -> Library:
+    """Return what specs of a tenant may name."""
+    return Library(find_plan=find_plan, find_statistics=store.statistics, find_model=StoredModels(store))
 
 
 async def _services(request: Request) -> Services:

@@ -91,6 +91,12 @@ ERROR_KINDS: dict[str, ErrorKind] = {
             "names the state.",
         ),
         ErrorKind(
+            code="study-state",
+            status=409,
+            title="The study is in another state",
+            explanation="Studies that have ended are deleted. The detail names the state.",
+        ),
+        ErrorKind(
             code="deadline-passed",
             status=422,
             title="The deadline has passed",

@@ -18,17 +18,29 @@ from api.store.solves.idempotency import RequestKeys
 from api.store.solves.runs import SolveRuns
 from api.store.solves.solves import Solves
 from api.store.sql.connections import Engines, postgres_engines, sqlite_engines
+from api.store.studies.studies import Studies, StudyRuns
 from api.store.webhooks.deliveries import Deliveries
 from api.store.webhooks.webhooks import Webhooks
 
 
 class TenantStore(
-    Solves, RequestKeys, Plans, Channels, Statistics, Measurements, Models, Activations, ApiKeys, AuditTrail, Webhooks
+    Solves,
+    Studies,
+    RequestKeys,
+    Plans,
+    Channels,
+    Statistics,
+    Measurements,
+    Models,
+    Activations,
+    ApiKeys,
+    AuditTrail,
+    Webhooks,
 ):
     """What one tenant has."""
 
 
-class Database(SolveRuns, Executors, Fits, ApiKeyVerification, Deliveries, Retention):
+class Database(SolveRuns, StudyRuns, Executors, Fits, ApiKeyVerification, Deliveries, Retention):
     """What all tenants have together, and the way to what one tenant has."""
 
     def __init__(self, engines: Engines) -> None:

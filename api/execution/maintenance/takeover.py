@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.execution.base import FITS, SOLVES, EngineUnavailable, Work, fields_of
+from api.execution.base import FITS, SOLVES, STUDIES, EngineUnavailable, Work, fields_of
 from api.execution.executor_identity import Identity
 from api.execution.queue.dbos import DbosEngine
 from api.observability.metrics import WorkMetrics
@@ -156,6 +156,8 @@ class EngineWatch:
         priorities = {Work(SOLVES, solve.id): solve.priority for solve in self._store.unended_solves()}
         fits = self._store.unended_fits()
         works = [*priorities, *(Work(FITS, fit_id(fit.tenant, model_id(fit))) for fit in fits)]
+        if self._engine.runs(STUDIES):
+            works += [Work(STUDIES, study_id) for study_id in self._store.unended_studies()]
         for work in self._engine.unknown(works):
             log.warning("accepted, and in no queue; queued now", extra=fields_of(work))
             self._engine.submit(work, priority=priorities.get(work, 0))

@@ -25,14 +25,14 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 
-from api.execution.base import FITS, SOLVES, EngineUnavailable, Interrupted, Runner, Work, fields_of
+from api.execution.base import FITS, SOLVES, STUDIES, EngineUnavailable, Interrupted, Runner, Work, fields_of
 from api.store.sql.connections import make_durable, postgres_url
 
 _NAME = "shardplan"
 #: Of what is enqueued, not of the release: any release that knows it runs what another one left.
 _WORK_VERSION = "work-1"
 #: How often works are looked for: people wait for solves, and a look takes some milliseconds of the processor.
-_POLL_SECONDS = {SOLVES: 0.1, FITS: 1.0}
+_POLL_SECONDS = {SOLVES: 0.1, FITS: 1.0, STUDIES: 0.2}
 _BUSY_TIMEOUT_SECONDS = 30.0
 _STOP_POLL_SECONDS = 0.01
 #: States in which DBOS is going to run something, and in which somebody does.
@@ -117,6 +117,10 @@ class DbosEngine:
         while self._num_active:
             time.sleep(_STOP_POLL_SECONDS)
         self._destroy()
+
+    def runs(self, kind: str) -> bool:
+        """Whether this process runs, or queues, works of a kind."""
+        return kind in self._runners
 
     @property
     def is_running(self) -> bool:

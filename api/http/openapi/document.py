@@ -22,6 +22,7 @@ from api.schemas.reshard import RankReads, ReshardMapDocument
 from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import StatisticsDocument
+from api.schemas.study import SweepSpec
 from api.schemas.webhooks import WebhookRequest
 
 DESCRIPTION = """Decides how the embedding tables of a recommendation model are cut and placed on a training cluster.
@@ -39,6 +40,7 @@ _UNDECLARED = (
     ReshardMapDocument,
     RankReads,
     *get_args(AnyEvaluationRequest),
+    SweepSpec,
     StatisticsDocument,
     MeasuredRows,
     JobTimes,

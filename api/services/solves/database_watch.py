@@ -1,4 +1,4 @@
-"""Sees what happens to solves and fits in other processes: one look at the database for all that requests wait for."""
+"""Sees what happens to work in other processes: one look at the database for all that requests wait for."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ class SolveWatch:
                 log.exception("looking at solves failed; looking again")
 
     async def look(self) -> None:
-        """Look once: one query for all solves that are waited for, one for fits, none where nobody waits."""
+        """Look once: one query for each kind of work that is waited for, none if nobody waits."""
         fits = {work_id for work_id in self._signals.awaited if _OF_A_FIT in work_id}
         if fits:
             unended = await run_sync(self._store.unended_fits)
@@ -47,6 +47,9 @@ class SolveWatch:
         awaited = self._signals.awaited - fits
         before = {solve_id: mark for solve_id, mark in self._marks.items() if solve_id in awaited}
         self._marks = await run_sync(self._store.marks, awaited) if awaited else {}
+        others = awaited - self._marks.keys()
+        for study_id in await run_sync(self._store.ended_studies, others) if others else ():
+            self._signals.ended(study_id)
         for solve_id, mark in self._marks.items():
             if mark == before.get(solve_id):
                 continue

@@ -2,8 +2,8 @@
 
 * Nothing is removed but what a cutoff names; no cutoff has a default.
 * Solves that are queued or run remain, however old they are.
-* A plan remains while a channel points at it or did at any time, while a stored solve has found it, and while
-  measurements refer to it; so does the spec that it was made for.
+* A plan remains while a channel points at it or did at any time, while a stored solve has found it, while a study has
+  a point with it, and while measurements refer to it; so does the spec that it was made for.
 * Entries of the audit trail of a tenant go from the oldest on, so that the rest is numbered without gaps; the last
   entry remains.
 * ``prune`` is one short transaction: a writer waits for a batch at most.
@@ -121,12 +121,15 @@ def _old_events(before: Cutoffs) -> Select[Any]:
 
 
 def _old_plans(before: Cutoffs) -> Select[Any]:
-    plans, solves, measurements = tables.plans, tables.solves, tables.measurements
+    plans, solves, measurements, points = tables.plans, tables.solves, tables.measurements, tables.study_points
     found = solves.c.result["plan_digest"].as_string()
     pointers = (
         select(tables.channels.c.tenant, tables.channels.c.plan_digest),
         select(tables.channel_history.c.tenant, tables.channel_history.c.plan_digest),
         select(measurements.c.tenant, measurements.c.plan_digest).where(measurements.c.plan_digest.is_not(None)),
+        select(tables.studies.c.tenant, points.c.plan_digest)
+        .join(tables.studies, tables.studies.c.id == points.c.study_id)
+        .where(points.c.plan_digest.is_not(None)),
         select(solves.c.tenant, found).where(found.is_not(None), not_(_has_ended_before(before.solves))),
     )
     is_free = [tuple_(plans.c.tenant, plans.c.digest).not_in(pointer) for pointer in pointers]

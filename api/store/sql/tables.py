@@ -149,6 +149,41 @@ statistics = Table(
     Column("created_at", Float, nullable=False),
 )
 
+#: Questions that take many plans.
+studies = Table(
+    "studies",
+    metadata,
+    Column("id", Key, primary_key=True),  # sorts by time of creation
+    Column("tenant", Key, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("document", LargeBinary, nullable=False),  # the request, zstd
+    Column("state", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("started_at", Float),
+    Column("ended_at", Float),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("attempts", Integer, nullable=False),  # how often it was begun
+    Column("answer", JSON(none_as_null=True)),
+    Column("error", JSON(none_as_null=True)),
+    Index("studies_by_tenant", "tenant", "id"),
+    Index("studies_by_state", "state", "id"),
+)
+
+study_points = Table(
+    "study_points",
+    metadata,
+    Column("study_id", Key, ForeignKey("studies.id"), primary_key=True),
+    Column("key", Key, primary_key=True),
+    Column("seq", Integer, nullable=False),  # in the order in which points were asked for
+    Column("labels", JSON, nullable=False),
+    Column("solve_id", Key),  # which may be deleted before the study
+    Column("is_own", Boolean, nullable=False),  # whether the solve was submitted for the study
+    Column("outcome", JSON(none_as_null=True)),  # None until the point has ended
+    Column("plan_digest", Key),
+    Index("study_points_by_plan", "plan_digest"),
+)
+
 channels = Table(
     "channels",
     metadata,

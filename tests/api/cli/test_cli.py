@@ -523,7 +523,7 @@ def test_set_reaches_items_of_lists(run: Run, spec_file: Path, item: str) -> Non
 def test_set_says_which_items_there_are(run: Run, spec_file: Path, item: str) -> None:
     answer = run("plan", spec_file, "--set", f"model.tables.{item}.data_type=fp16")
     assert answer.code == 1
-    assert f"tables has no item {item}; items are 0 to 1, or a name" in answer.err
+    assert f"tables has no item {item}; items are 0 to 1, a name, or * for all" in answer.err
 
 
 def test_a_name_of_two_tables_sets_neither(run: Run, tmp_path: Path) -> None:

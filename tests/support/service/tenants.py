@@ -22,6 +22,7 @@ NO_DIGEST = "sha256:" + "0" * 64
 #: Ids that nobody has.
 UNKNOWN = {
     "solve": "0" * 28,
+    "study": "0" * 28,
     "plan": NO_DIGEST,
     "statistics": NO_DIGEST,
     "channel": "no/such",
@@ -47,8 +48,10 @@ class Tenant:
         model = model_document(f"{name}-model")
         stored = self.made("POST", "/v1/cost-models", {"document": model})
         measured = {"rows": benchmark_rows(seed=rows)}
+        study = study_of(tiny(name=f"spec-of-{name}", model__tables__0__num_embeddings=rows))
         self.ids = {
             "solve": solve["id"],
+            "study": self.send("POST", "/v1/studies", json=study, headers={"Prefer": "wait=60"}).json()["id"],
             "plan": solve["result"]["plan_digest"],
             "statistics": self.made("POST", "/v1/statistics", statistics_document("x", seed=rows))["statistics_digest"],
             "channel": f"{name}/prod",
@@ -106,6 +109,11 @@ def hidden(*urls: str, bodies: tuple[object, ...] = (None,)) -> Line:
     return Line("hidden", urls, bodies)
 
 
+def study_of(spec: object) -> dict[str, object]:
+    """Return a study of one point."""
+    return {"kind": "sweep", "spec": spec, "axes": [{"field": "model.batch_size_per_rank", "values": [64]}]}
+
+
 #: In texts, ``<x>`` is an id of the other tenant, or one that nobody has; ``<own x>`` one of the caller's.
 SPECS = (
     tiny(model__tables__0__access={"statistics": "<statistics>#x"}),
@@ -120,6 +128,13 @@ JOB = {
     "ranks": [{"rank": rank, "seconds": {"forward_compute": 0.001}} for rank in range(2)],
 }
 LINES: Mapping[str, Line] = {
+    "GET /v1/studies": Line("own", ("/v1/studies",)),
+    "POST /v1/studies": hidden("/v1/studies", bodies=tuple(study_of(spec) for spec in SPECS)),
+    "GET /v1/studies/{study_id}": hidden("/v1/studies/<study>", "/v1/studies/<study>?wait=1"),
+    "GET /v1/studies/{study_id}/points": hidden("/v1/studies/<study>/points"),
+    "GET /v1/studies/{study_id}/front": hidden("/v1/studies/<study>/front"),
+    "POST /v1/studies/{study_id}:cancel": hidden("/v1/studies/<study>:cancel"),
+    "DELETE /v1/studies/{study_id}": hidden("/v1/studies/<study>"),
     "GET /v1/solves": Line("own", ("/v1/solves", "/v1/solves?state=succeeded")),
     "POST /v1/solves": hidden("/v1/solves", bodies=SPECS),
     "GET /v1/solves/{solve_id}": hidden("/v1/solves/<solve>", "/v1/solves/<solve>?wait=1"),

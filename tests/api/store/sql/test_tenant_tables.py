@@ -12,6 +12,7 @@ SHARED = {
     "solve_requests": "found through a solve of a tenant",
     "solve_tags": "found through a solve of a tenant",
     "solve_events": "found through a solve of a tenant",
+    "study_points": "found through a study of a tenant",
     "webhook_deliveries": "found through a webhook of a tenant",
     "executors": "servers and workers, which run the work of all",
 }
@@ -27,7 +28,8 @@ def test_every_table_has_a_tenant_or_a_reason() -> None:
 
 def test_every_method_of_a_store_is_tried_with_two_tenants(root: Path) -> None:
     assert len(methods(TenantStore)) > 30
-    text = (root / "tests" / "support" / "contracts" / "store" / "tenants.py").read_text()
+    folder = root / "tests" / "support" / "contracts" / "store"
+    text = "".join((folder / name).read_text() for name in ("tenants.py", "studies.py"))
     assert {name for name in methods(TenantStore) if f".{name}(" not in text} == {"ping"}
 
 

@@ -12,6 +12,7 @@ from tests.support.contracts.store.plans import PlanContract
 from tests.support.contracts.store.solve_events import SolveEventContract
 from tests.support.contracts.store.solve_options import SolveOptionsContract
 from tests.support.contracts.store.solves import SolveContract
+from tests.support.contracts.store.studies import StudyContract
 from tests.support.contracts.store.tenants import TenantContract
 from tests.support.contracts.store.webhooks import WebhookContract
 
@@ -26,6 +27,7 @@ class StoreContract(
     AccessContract,
     WebhookContract,
     MaintenanceContract,
+    StudyContract,
     TenantContract,
 ):
     """Subclasses give a fixture ``database``."""

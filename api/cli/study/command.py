@@ -1,0 +1,177 @@
+"""``study``: a question that takes many plans, answered here or by a service; cut off, it goes on where it was."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from api.cli.admin.client_key import TokenFile, address_of, token_in
+from api.cli.errors import MAX_COLUMNS, BadInput, ExitCode, echo
+from api.cli.files import Form, PlanForm, read_bytes
+from api.cli.plans.solve_locally import compile_search
+from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.cli.study.local import Ended, StudyFolder, run_study
+from api.cli.study.text import in_grid_order, points_csv, points_text
+from api.client import PlannerClient
+from api.services.studies.rules.base import PLANNED, Point, PointOutcome
+from api.services.studies.rules.outcomes import to_json
+from api.services.studies.rules.registry import parse_study, study_of
+from api.services.studies.service import check_first_points
+from api.specs.input.json import read_json
+from api.specs.references.resolve import Library
+from api.specs.references.statistics import FindStatistics
+from planner.domain.formats.canonical_json import canonical_bytes
+from planner.output.explain.text.layout import paragraph
+
+_WAIT_SECONDS = 5.0
+_ENDED = ("succeeded", "failed", "cancelled")
+
+
+def study_command(
+    study: Annotated[str, typer.Argument(metavar="STUDY.json", help="The question; - reads standard input.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where points, plans and answer go.")],
+    spec: Annotated[
+        str | None, typer.Option(metavar="SPEC.json", help="The spec of the study, in place of its field spec.")
+    ] = None,
+    prices: Annotated[
+        str | None, typer.Option(metavar="PRICES.json", help="Prices of machines, in place of the field prices.")
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Let a service plan, instead of this machine.")
+    ] = None,
+    token_file: TokenFile = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Points planned at a time here; one for each core.")
+    ] = None,
+    statistics: StatisticsFiles = None,
+    form: Form = "compact",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table on stderr.")] = False,
+) -> None:
+    """Plan many variants of a spec, and say what they show; run it again to go on after an interrupt."""
+    raw = _with_files(read_bytes(study), spec=spec, prices=prices)
+    folder = StudyFolder(Path(output))
+    if server is not None:
+        if statistics:
+            raise BadInput(
+                "--statistics is for planning here; the service knows those that were posted to /v1/statistics"
+            )
+        points, answer = _remote(raw, folder, address_of(server), token_in(token_file), quiet=quiet)
+    else:
+        number = processes or os.cpu_count() or 1
+        points, answer = _local(
+            raw, folder, found_statistics(statistics).get, num_processes=number, form=form, quiet=quiet
+        )
+    standings = {one["key"]: one["standing"] for one in answer.get("front", {}).get("points", ())}
+    folder.write("points.json", canonical_bytes({"points": points}))
+    folder.write("answer.json", canonical_bytes(answer))
+    folder.write("points.csv", points_csv(points, standings))
+    if not quiet:
+        echo(points_text(points, standings, width=MAX_COLUMNS))
+        _report_issues(points)
+        num_planned = sum(point["state"] == PLANNED for point in points)
+        echo(f"shardplan: {num_planned} of {len(points)} points have plans; all figures are in points.csv")
+    if not any(point["state"] == PLANNED for point in points):
+        raise typer.Exit(
+            ExitCode.INFEASIBLE if any(one["state"] == "infeasible" for one in points) else ExitCode.TROUBLE
+        )
+
+
+def _with_files(raw: bytes, *, spec: str | None, prices: str | None) -> bytes:
+    """Return the request with the contents of files in it; one that is not well formed is returned as it is."""
+    document = read_json(raw)
+    files = {"spec": spec, "prices": prices}
+    if not isinstance(document, dict) or not any(files.values()):
+        return raw
+    for name, path in files.items():
+        if path is not None:
+            content = read_json(read_bytes(path))
+            if not isinstance(content, dict):
+                raise BadInput(f"{path} is no JSON object")
+            document[name] = content
+    return json.dumps(document).encode()
+
+
+def _local(
+    raw: bytes,
+    folder: StudyFolder,
+    find_statistics: FindStatistics,
+    *,
+    num_processes: int,
+    form: PlanForm,
+    quiet: bool,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    study = study_of(parse_study(raw))
+    check_first_points(study.next_points({}), Library(find_statistics=find_statistics))
+    compile_search()
+    console = Console(stderr=True, markup=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task("planning", total=None)
+
+        def show(point: Point, outcome: PointOutcome, is_new: bool) -> None:
+            progress.advance(task)
+            if not quiet and not console.is_terminal:
+                echo(f"{point.key}: {outcome.state}{'' if is_new else ', done before'}")
+
+        found = run_study(
+            study,
+            folder,
+            find_statistics=find_statistics,
+            num_processes=num_processes,
+            form=form,
+            on_point=show,
+        )
+    points = in_grid_order([_point_document(key, one) for key, one in found.items()])
+    return points, study.answer({key: one.outcome for key, one in found.items()})
+
+
+def _point_document(key: str, ended: Ended) -> dict[str, Any]:
+    return {"key": key, "labels": dict(ended.labels), **to_json(ended.outcome)}
+
+
+def _remote(
+    raw: bytes, folder: StudyFolder, url: str, token: str | None, *, quiet: bool
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Let a service run the study, and bring its plans."""
+    parse_study(raw)
+    try:
+        client = PlannerClient(url, token=token)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    document = client.studies.submit(json.loads(raw))
+    study_id = str(document["id"])
+    if not quiet:
+        echo(f"shardplan: study {study_id}")
+    seen = 0
+    while document["state"] not in _ENDED:
+        document = client.studies.get(study_id, wait_seconds=_WAIT_SECONDS)
+        progress: Any = document["progress"]
+        if not quiet and progress["num_ended"] != seen:
+            seen = progress["num_ended"]
+            echo(f"{seen} of {progress['num_points']} points")
+    points = in_grid_order(client.studies.points(study_id))
+    for digest in {str(point["plan_digest"]) for point in points if point.get("plan_digest")}:
+        path = folder.plan_path(digest)
+        if not path.exists():
+            path.write_bytes(client.get_plan(digest).received)
+    answer: Any = document.get("answer") or {}
+    return points, dict(answer)
+
+
+def _report_issues(points: Sequence[Mapping[str, Any]]) -> None:
+    """Print why points have no plan, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for point in points:
+        for issue in (point.get("issues") or [])[:1]:
+            where = f"{issue['pointer']}: " if issue.get("pointer") else ""
+            way_out = f"; {issue['hint']}" if issue.get("hint") else ""
+            reasons.setdefault(f"{where}{issue['message']}{way_out}", []).append(str(point["key"]))
+    for reason, keys in reasons.items():
+        others = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+        for line in paragraph(f"{keys[0]}{others}: {reason}", hanging="  "):
+            echo(line)

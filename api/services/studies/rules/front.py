@@ -1,0 +1,71 @@
+"""The Pareto front of points, and which points are off it whatever plan they may have.
+
+A point is on the front if no other point's plan is at least as good in every figure and better in one. What is off the
+front is *dominated* if even the best that its bound allows is; else the front is *undecided* about the point.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from api.services.studies.rules.base import PointOutcome
+from api.services.studies.rules.figures import MORE_IS_BETTER, Figures
+from cost_models.arrays import Bools, Floats
+
+FRONT, DOMINATED, UNDECIDED = "front", "dominated", "undecided"
+
+
+def costs_of(figures: Figures, names: Sequence[str]) -> list[float] | None:
+    """Return figures as costs, of which less is better; ``None`` where one is not known."""
+    values = [figures.value(name) for name in names]
+    if any(value is None for value in values):
+        return None
+    return [
+        -float(value or 0) if name in MORE_IS_BETTER else float(value or 0)
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
+def standings(outcomes: Mapping[str, PointOutcome], names: Sequence[str]) -> list[dict[str, object]]:
+    """Return where each point with a plan stands, those of the front first, in the order of the first figure."""
+    keys: list[str] = []
+    found: list[list[float]] = []
+    at_best: list[list[float]] = []
+    for key, outcome in outcomes.items():
+        known = None if outcome.figures is None else costs_of(outcome.figures, names)
+        if known is None:
+            continue
+        least = None if outcome.at_best is None else costs_of(outcome.at_best, names)
+        keys.append(key)
+        found.append(known)
+        unknown = [-np.inf] * len(names)
+        at_best.append(unknown if least is None else np.minimum(least, known).tolist())
+    if not keys:
+        return []
+    costs, best = np.array(found), np.array(at_best)
+    dominates = _dominates(costs, costs)  # [i, j]: plan i dominates plan j
+    by_bound = _dominates(costs, best)  # plan i dominates whatever plan j may have
+    reaches = _dominates(best, costs)  # the best that i may have dominates plan j
+    np.fill_diagonal(reaches, val=False)
+    standing = np.where(dominates.any(axis=0), np.where(by_bound.any(axis=0), DOMINATED, UNDECIDED), FRONT)
+    order = sorted(range(len(keys)), key=lambda j: (standing[j] != FRONT, costs[j].tolist(), keys[j]))
+    return [
+        {
+            "key": keys[j],
+            "standing": str(standing[j]),
+            "dominated_by": _first(keys, by_bound[:, j] if standing[j] == DOMINATED else dominates[:, j]),
+            "is_proven": bool(standing[j] == DOMINATED or (standing[j] == FRONT and not reaches[:, j].any())),
+        }
+        for j in order
+    ]
+
+
+def _dominates(better: Floats, worse: Floats) -> Bools:
+    """Return whether a row of the first is at least as good as one of the second everywhere, and better somewhere."""
+    at_least = np.all(better[:, None, :] <= worse[None, :, :], axis=2)
+    somewhere: Bools = at_least & np.any(better[:, None, :] < worse[None, :, :], axis=2)
+    return somewhere
+
+
+def _first(keys: Sequence[str], those: Bools) -> str | None:
+    return keys[int(np.argmax(those))] if those.any() else None

@@ -1,0 +1,46 @@
+"""The kinds of studies, and how a request becomes a study."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from api.schemas.base import StrictModel
+from api.schemas.spec import SpecDocument
+from api.schemas.study import StudySpec, SweepSpec
+from api.services.studies.rules.base import Study
+from api.services.studies.rules.sweep import Sweep
+from api.specs.input.json import RejectedDocument, check_json, parse_document, read_json
+from api.specs.input.known_names import names_hint
+from planner.errors import Issue
+
+_KINDS: Mapping[str, tuple[type[StudySpec], Callable[[Any], Study]]] = {"sweep": (SweepSpec, Sweep)}
+KINDS = tuple(_KINDS)
+
+
+class _Fields(StrictModel):
+    """All fields that a request may have, at any depth."""
+
+    sweep: SweepSpec
+    spec: SpecDocument
+
+
+def parse_study(raw: bytes) -> StudySpec:
+    """Check the form of a request; of its spec, that it is an object.
+
+    Raises
+    ------
+    InvalidProblem
+        With every rule of the form that is broken.
+    """
+    check_json(raw, _Fields)
+    content = read_json(raw)
+    kind = content.get("kind") if isinstance(content, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        message = "the kind of the study is missing" if kind is None else "there is no such kind of study"
+        hint = names_hint(str(kind), KINDS)
+        raise RejectedDocument([Issue(code="invalid-value", pointer="/kind", message=message, hint=hint)])
+    return parse_document(raw, _KINDS[kind][0])
+
+
+def study_of(request: StudySpec) -> Study:
+    """Return the study that a request asks for; raises ``InvalidProblem`` if it can have no points."""
+    return _KINDS[request.kind][1](request)

@@ -1,0 +1,95 @@
+"""The specs of points: the study's spec with some fields set."""
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from api.schemas.study import MachinePriceSpec, StudySpec
+from api.services.studies.rules.figures import Machines
+from api.specs.input.changes import UnknownPlace, set_field
+from cost_models.errors import UnknownProfile
+from cost_models.hardware.profiles_loader import load_profile
+
+GLOBAL_BATCH_SIZE = "global_batch_size"
+_BATCH = ("model", "batch_size_per_rank")
+
+
+class Impossible(ValueError):
+    """A point has no spec; the message is for people."""
+
+
+def changed(study: StudySpec, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the study's spec with fields set, by dotted names; raises ``Impossible``."""
+    spec = copy.deepcopy(study.spec)
+    batch = study.global_batch_size
+    try:
+        for field, value in changes.items():
+            if field == GLOBAL_BATCH_SIZE:
+                batch = value
+            else:
+                set_field(spec, field.split("."), value)
+    except UnknownPlace as error:
+        raise Impossible(str(error)) from None
+    if batch is not None:
+        set_field(spec, _BATCH, _batch_per_rank(spec, batch))
+    return spec
+
+
+def _batch_per_rank(spec: Mapping[str, Any], batch: Any) -> int:
+    """Divide a batch of all ranks by the ranks of a spec."""
+    if type(batch) is not int or batch < 1:
+        raise Impossible(f"{GLOBAL_BATCH_SIZE} is a whole number above 0")
+    hosts, per_host = _shape(spec)
+    num_ranks = hosts * per_host
+    if batch % num_ranks:
+        down, up = batch // num_ranks * num_ranks, math.ceil(batch / num_ranks) * num_ranks
+        nearest = f"{down:,} or {up:,}" if down else f"{up:,}"
+        raise Impossible(
+            f"a batch of {batch:,} samples is no multiple of {num_ranks:,} ranks; the nearest are {nearest}"
+        )
+    return batch // num_ranks
+
+
+def _shape(spec: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the hosts of a spec and the ranks of each, as the checks of specs would; raises ``Impossible``."""
+    hardware = spec.get("hardware")
+    if not isinstance(hardware, Mapping):
+        raise Impossible("the spec has no hardware")
+    hosts, per_host = hardware.get("num_hosts", 1), hardware.get("ranks_per_host")
+    if per_host is None:
+        try:
+            per_host = load_profile(str(hardware.get("profile"))).ranks_per_host
+        except UnknownProfile as error:
+            raise Impossible(str(error)) from None
+    if type(hosts) is not int or type(per_host) is not int or hosts < 1 or per_host < 1:
+        raise Impossible("num_hosts and ranks_per_host are whole numbers above 0")
+    return hosts, per_host
+
+
+def machines_of(spec: Mapping[str, Any], prices: Mapping[str, MachinePriceSpec]) -> Machines:
+    """Return the cluster of a spec, and what its hosts cost if the prices say so; raises ``Impossible``."""
+    hosts, per_host = _shape(spec)
+    price = prices.get(str(spec["hardware"].get("profile")))
+    model = spec.get("model")
+    batch = model.get("batch_size_per_rank") if isinstance(model, Mapping) else None
+    return Machines(
+        num_hosts=hosts,
+        num_ranks=hosts * per_host,
+        batch_size_per_rank=batch if type(batch) is int and batch > 0 else None,
+        price_per_host_hour=None if price is None else price.price_per_host_hour,
+        watts_per_host=None if price is None else price.watts_per_host,
+    )
+
+
+def steps_of(
+    first: float, last: float, *, step: float | None, factor: float | None, most: int
+) -> Sequence[float | int]:
+    """Return the values of a range, whole numbers as such; at most ``most + 1`` of them."""
+    found: list[float | int] = []
+    value = first
+    while value <= last * (1 + 1e-12) and len(found) <= most:
+        found.append(int(value) if float(value).is_integer() else value)
+        index = len(found)
+        value = first + index * step if step is not None else first * (factor or 1.0) ** index
+    return found

@@ -1,0 +1,102 @@
+"""Sweeps: a spec over every combination of values, and the Pareto front of the plans.
+
+Points along the last axis are planned in rounds. A round looks at the rounds before it and at nothing else, so that a
+sweep ends alike however fast its points are.
+"""
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from api.schemas.study import MAX_POINTS, AxisSpec, SweepSpec
+from api.services.studies.rules.base import Outcomes, Point
+from api.services.studies.rules.front import standings
+from api.services.studies.rules.specs import Impossible, changed, machines_of, steps_of
+from planner.errors import InvalidProblem, Issue
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of an axis: what it sets, and its name."""
+
+    label: str
+    changes: Mapping[str, Any]
+
+
+class Sweep:
+    """Fulfils ``api.services.studies.rules.base.Study``."""
+
+    def __init__(self, request: SweepSpec) -> None:
+        """Raises ``InvalidProblem`` if there are too many points, or two values of an axis have one name."""
+        self._request = request
+        self._axes = [_values(axis) for axis in request.axes]
+        self._names = [axis.field or f"axis {number}" for number, axis in enumerate(request.axes, start=1)]
+        _check(self._axes)
+
+    def next_points(self, ended: Outcomes) -> Sequence[Point]:
+        """Return the points of the first round that has some left."""
+        chains = list(itertools.product(*self._axes[:-1]))
+        for last in self._axes[-1]:
+            in_round = [(*chain, last) for chain in chains]
+            left = [one for one in in_round if _key(one) not in ended]
+            if left:
+                return [self._point(one) for one in left]
+        return ()
+
+    def answer(self, ended: Outcomes) -> dict[str, Any]:
+        """Return the front."""
+        return {"front": {"figures": list(self._request.front), "points": standings(ended, self._request.front)}}
+
+    def _point(self, values: Sequence[Value]) -> Point:
+        labels = {name: value.label for name, value in zip(self._names, values, strict=True)}
+        changes = {field: value for one in values for field, value in one.changes.items()}
+        try:
+            spec = changed(self._request, changes)
+            machines = machines_of(spec, self._request.prices)
+        except Impossible as error:
+            return Point(key=_key(values), labels=labels, spec=None, machines=None, issue=str(error))
+        return Point(key=_key(values), labels=labels, spec=spec, machines=machines)
+
+
+def _key(values: Sequence[Value]) -> str:
+    return "/".join(value.label for value in values)
+
+
+def _values(axis: AxisSpec) -> list[Value]:
+    if axis.variants is not None:
+        return [Value(one.label, one.set) for one in axis.variants]
+    assert axis.field is not None
+    if axis.range is not None:
+        one = axis.range
+        values: Sequence[Any] = steps_of(one.first, one.last, step=one.step, factor=one.factor, most=MAX_POINTS)
+    else:
+        values = axis.values or ()
+    return [Value(_label(value), {axis.field: value}) for value in values]
+
+
+def _label(value: object) -> str:
+    """Return a value as the name of its points has it."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _check(axes: Sequence[Sequence[Value]]) -> None:
+    issues = []
+    for number, axis in enumerate(axes):
+        labels = [value.label for value in axis]
+        twice = {label for label in labels if labels.count(label) > 1}
+        if twice:
+            message = f"{len(twice)} of {len(labels)} values stand more than once"
+            issues.append(
+                Issue(code="invalid-value", pointer=f"/axes/{number}", message=message, hint="name each once")
+            )
+    sizes = [len(axis) for axis in axes]
+    total = 1
+    for size in sizes:
+        total *= size
+    if total > MAX_POINTS:
+        message = f"{' x '.join(map(str, sizes))} values are {total:,} points, {MAX_POINTS:,} at most"
+        issues.append(Issue(code="invalid-value", pointer="/axes", message=message, hint="take fewer values"))
+    if issues:
+        raise InvalidProblem(tuple(issues))

@@ -1,0 +1,96 @@
+"""The command ``study``: points, plans, a table, going on after an interrupt, what is refused."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.support.cli.run import Run
+from tests.support.service.specs import tiny
+
+AXES = [
+    {"field": "hardware.num_hosts", "values": [1, 2]},
+    {"field": "model.batch_size_per_rank", "values": [16, 32]},
+]
+
+
+def written(folder: Path, **fields: object) -> Path:
+    path = folder / "study.json"
+    path.write_text(json.dumps({"kind": "sweep", "spec": tiny(), "axes": AXES, **fields}))
+    return path
+
+
+def points_in(folder: Path) -> list[dict[str, Any]]:
+    return json.loads((folder / "points.json").read_bytes())["points"]
+
+
+def test_every_point_has_a_plan_and_a_standing(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    prices = {"dgx-h100-80g": {"price_per_host_hour": 100.0}}
+    answer = run("study", written(tmp_path, prices=prices), "-o", out, "--processes", "1")
+    assert answer.code == 0, answer.err
+    points = points_in(out)
+    assert [point["key"] for point in points] == ["1/16", "1/32", "2/16", "2/32"]  # in the order of the axes
+    for point in points:
+        (path,) = (out / "plans").glob(f"*{point['plan_digest'].removeprefix('sha256:')}*")
+        plan = json.loads(path.read_bytes())
+        assert plan["objective"]["seconds"] == point["objective_seconds"]
+        assert point["figures"]["price_per_hour"] == 100.0 * point["figures"]["num_hosts"]
+    front = json.loads((out / "answer.json").read_bytes())["front"]
+    with (out / "points.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["key"]: row["standing"] for row in rows} == {one["key"]: one["standing"] for one in front["points"]}
+    assert "4 of 4 points have plans" in answer.err
+    assert "num_hosts" in answer.err
+    assert all(len(line) <= 80 for line in answer.err.splitlines())
+    assert answer.out == ""
+
+
+def test_a_study_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:
+    out, path = tmp_path / "out", written(tmp_path)
+    run("study", path, "-o", out, "--processes", "1")
+    first = points_in(out)
+    lost = out / "plans" / f"{first[1]['plan_digest'].replace(':', '-')}.json"
+    lost.unlink()
+    with (out / "study.jsonl").open("a") as file:
+        file.write('{"key": "cut o')
+    answer = run("study", path, "-o", out, "--processes", "1")
+    assert answer.err.count("done before") == 3
+    assert points_in(out) == first
+    assert lost.exists()
+    written(tmp_path, spec=tiny(model__tables__0__num_embeddings=2000))
+    assert "done before" not in run("study", path, "-o", out, "--processes", "1").err
+
+
+def test_a_spec_and_prices_may_be_files_of_their_own(run: Run, tmp_path: Path) -> None:
+    spec, prices = tmp_path / "spec.json", tmp_path / "prices.json"
+    spec.write_text(json.dumps(tiny()))
+    prices.write_text(json.dumps({"dgx-h100-80g": {"price_per_host_hour": 1.0}}))
+    path = tmp_path / "study.json"
+    path.write_text(json.dumps({"kind": "sweep", "axes": AXES[:1]}))
+    out = tmp_path / "out"
+    answer = run("study", path, "--spec", spec, "--prices", prices, "-o", out, "--processes", "1", "--quiet")
+    assert (answer.code, answer.err) == (0, "")
+    assert [point["figures"]["price_per_hour"] for point in points_in(out)] == [1.0, 2.0]
+
+
+def test_what_is_wrong_is_reported_with_its_place(run: Run, tmp_path: Path) -> None:
+    answer = run("study", written(tmp_path, axes=[{"field": "a"}], front=["speed"]), "-o", tmp_path / "out")
+    assert answer.code == 1
+    assert "/axes/0" in answer.err
+    assert "/front/0" in answer.err
+    answer = run("study", written(tmp_path, axes=[{"field": "hardware.num_hsts", "values": [1]}]), "-o", tmp_path / "o")
+    assert answer.code == 1
+    assert "/spec/hardware/num_hsts" in answer.err
+
+
+def test_points_without_a_plan_say_why(run: Run, tmp_path: Path) -> None:
+    tight = [{"field": "hardware.overrides.hbm_bytes", "values": [40_000, 80_000_000_000]}]
+    spec = tiny(hardware__overrides={"ddr_bytes": 0})
+    out = tmp_path / "out"
+    answer = run("study", written(tmp_path, axes=tight, spec=spec), "-o", out, "--processes", "1")
+    assert answer.code == 0, answer.err
+    assert [point["state"] for point in points_in(out)] == ["infeasible", "planned"]
+    assert "infeasible" in answer.err
+    assert "1 of 2 points have plans" in answer.err
+    assert points_in(out)[0]["issues"][0]["message"] in " ".join(answer.err.split())

@@ -1,0 +1,60 @@
+"""What a plan is worth, and what no plan is better than, from its document."""
+
+import json
+from typing import Any
+
+import pytest
+
+from api.execution.processes.solve import planned
+from api.services.studies.rules.figures import Machines, figures_of, step_bound
+from api.specs.parse import parse_spec
+from planner.domain.formats.compact_form import long_document
+from planner.output.exporters.generic import to_document
+from tests.support.service.specs import tiny
+
+MACHINES = Machines(num_hosts=1, num_ranks=2, batch_size_per_rank=16)
+
+
+def plan_of(**changes: object) -> dict[str, Any]:
+    request = parse_spec(json.dumps(tiny(**changes)).encode())
+    plan = planned(request, request.assumptions).plan
+    assert plan is not None
+    facts = {"name": "x", "spec_digest": request.spec_digest, "hardware_profile": request.hardware_profile}
+    return json.loads(json.dumps(to_document(plan, **facts)))
+
+
+def test_without_dense_compute_a_step_is_the_objective() -> None:
+    plan = plan_of()
+    found, at_best = figures_of(plan, MACHINES)
+    assert found.step_seconds == plan["objective"]["seconds"]
+    assert not found.is_whole_step
+    assert at_best.step_seconds == plan["objective"]["lower_bound_seconds"]
+    assert found.samples_per_second == pytest.approx(32 / plan["objective"]["seconds"])
+
+
+def test_a_whole_step_is_bounded_by_its_parts() -> None:
+    dense = {"forward_seconds": 0.001, "backward_seconds": 0.002, "parameter_bytes": 800_000_000}
+    plan = plan_of(model__dense=dense)
+    whole = plan["whole_step"]
+    found, at_best = figures_of(plan, MACHINES)
+    assert found.is_whole_step
+    assert found.samples_per_second == pytest.approx(whole["samples_per_second"])
+    assert at_best.step_seconds is not None
+    assert plan["objective"]["lower_bound_seconds"] + 0.003 <= at_best.step_seconds <= whole["seconds"] * (1 + 1e-12)
+    exposed = whole["dense_all_reduce_seconds"] - 0.002
+    assert exposed > 0
+    least = plan["objective"]["lower_bound_seconds"] + 0.003 + exposed + whole["overhead_seconds"]
+    assert at_best.step_seconds == pytest.approx(least)
+
+
+def test_objectives_that_are_no_step_bound_none() -> None:
+    assert step_bound(plan_of(objective="max_rank_time")) is None
+
+
+def test_both_forms_of_a_plan_say_the_same() -> None:
+    compact = plan_of()
+    assert figures_of(compact, MACHINES) == figures_of(long_document(compact), MACHINES)
+    ranks = long_document(compact)["ranks"]
+    share = max(rank["bytes"]["hbm"] / rank["capacity_bytes"]["hbm"] for rank in ranks)
+    assert figures_of(compact, MACHINES)[0].fullest_rank_fraction == pytest.approx(share)
+    assert share > 0

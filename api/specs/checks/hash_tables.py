@@ -33,7 +33,7 @@ def check_hash_tables(state: SpecState, issues: IssueCollector) -> None:
         _check_blocks(state, table, table.hash_table, where, issues)
         _check_access(table, where, issues)
         if state.spec.serving is not None:
-            message = "a table of a host that serves has rows by number"
+            message = "hash tables of a host that serves are not planned: no public number prices a request to them"
             issues.report(f"{where}/hash_table", message, "leave hash_table out", reads=("/serving",))
     if fills_modules:
         _check_modules(state, issues)

@@ -23,7 +23,16 @@ _OPTIONAL, _REPEATED = 1, 3
 #: Fields by message: name, number, type or message, whether repeated.
 _MESSAGES: dict[str, list[tuple[str, int, int | str, bool]]] = {
     "ParameterConstraints": [("sharding_types", 1, _STRING, True), ("compute_kernels", 2, _STRING, True)],
-    "ZeroCollisionHash": [("zch_size", 1, _UINT64, False)],
+    "LFU_EvictionPolicy": [],
+    "LRU_EvictionPolicy": [],
+    "DistanceLFU_EvictionPolicy": [],
+    "ZeroCollisionHash": [
+        ("zch_size", 1, _UINT64, False),
+        ("eviction_interval", 2, _UINT64, False),
+        ("lfu", 101, "LFU_EvictionPolicy", False),
+        ("lru", 102, "LRU_EvictionPolicy", False),
+        ("distance_lfu", 103, "DistanceLFU_EvictionPolicy", False),
+    ],
     "DynamicEmbedding": [("max_capacity", 5, _UINT64, False)],
     "IdFeature": [
         ("feature_name", 1, _STRING, False),
@@ -49,7 +58,8 @@ _MESSAGES: dict[str, list[tuple[str, int, int | str, bool]]] = {
         ("sequence_feature", 6, "SequenceFeature", False),
         ("sequence_id_feature", 101, "IdFeature", False),
     ],
-    "EasyRecConfig": [("feature_configs", 7, "FeatureConfig", True)],
+    "TrainConfig": [("global_embedding_constraints", 15, "ParameterConstraints", False)],
+    "EasyRecConfig": [("train_config", 4, "TrainConfig", False), ("feature_configs", 8, "FeatureConfig", True)],
 }
 _ONE_OF = ("SeqFeatureConfig", "FeatureConfig")
 
@@ -137,13 +147,34 @@ def train(
     from torchrec.distributed.sharding_plan import get_default_sharders
     from torchrec.modules.embedding_configs import DataType, EmbeddingBagConfig, EmbeddingConfig, PoolingType
     from torchrec.modules.embedding_modules import EmbeddingBagCollection, EmbeddingCollection
+    from torchrec.modules.mc_embedding_modules import (
+        ManagedCollisionEmbeddingBagCollection,
+        ManagedCollisionEmbeddingCollection,
+    )
+    from torchrec.modules.mc_modules import ManagedCollisionCollection
+
+    def constraint(asked: Any) -> Any:
+        return ParameterConstraints(
+            sharding_types=list(asked.sharding_types) or None, compute_kernels=list(asked.compute_kernels) or None
+        )
+
+    class Enumerator(EmbeddingEnumerator):
+        """TorchEasyRec's, which takes numbers of buckets from configs of tables alone, not from managed collisions."""
+
+        def _get_num_buckets(self, parameter: str, module: Any) -> int | None:
+            is_plain = isinstance(module, EmbeddingBagCollection | EmbeddingCollection)
+            return super()._get_num_buckets(parameter, module) if is_plain else None
 
     bags: dict[str, Any] = {}
+    mc_bags: dict[str, Any] = {}
     sequences: dict[int, dict[str, Any]] = {}
+    mc_sequences: dict[int, dict[str, Any]] = {}
+    slots: dict[str, Any] = {}
     constraints: dict[str, Any] = {}
     for feature in features_of(config):
+        has_zch = feature.config.HasField("zch")
         shared = {
-            "num_embeddings": feature.config.num_buckets,
+            "num_embeddings": feature.config.zch.zch_size if has_zch else feature.config.num_buckets,
             "feature_names": [feature.name],
             "data_type": DataType[feature.config.data_type or "FP32"],
         }
@@ -153,19 +184,19 @@ def train(
         for name, dim in tables:
             if feature.is_sequence:
                 made = EmbeddingConfig(name=name, embedding_dim=dim, **shared)
-                preserved = sequences.setdefault(dim, {}).setdefault(name, made)
+                preserved = (mc_sequences if has_zch else sequences).setdefault(dim, {}).setdefault(name, made)
             else:
                 pooling = PoolingType[(feature.config.pooling or "sum").upper()]
                 made = EmbeddingBagConfig(name=name, embedding_dim=dim, pooling=pooling, **shared)
-                preserved = bags.setdefault(name, made)
+                preserved = (mc_bags if has_zch else bags).setdefault(name, made)
             if preserved is not made:
                 preserved.feature_names.append(feature.name)
-            if feature.config.HasField("embedding_constraints"):  # the last feature of a table wins
-                asked = feature.config.embedding_constraints
-                constraints[name] = ParameterConstraints(
-                    sharding_types=list(asked.sharding_types) or None,
-                    compute_kernels=list(asked.compute_kernels) or None,
-                )
+            if has_zch:
+                slots[name] = mc_module(feature.config.zch)
+            if feature.config.HasField("embedding_constraints") and not has_zch:  # the last feature of a table wins
+                constraints[name] = constraint(feature.config.embedding_constraints)
+            elif name not in constraints and config.train_config.HasField("global_embedding_constraints"):
+                constraints[name] = constraint(config.train_config.global_embedding_constraints)
     meta = torch.device("meta")
     model = torch.nn.Module()
     if bags:
@@ -173,6 +204,23 @@ def train(
     model.ec_dict = torch.nn.ModuleDict(
         {str(dim): EmbeddingCollection(list(tables.values()), device=meta) for dim, tables in sequences.items()}
     )
+    if mc_bags:
+        model.mc_ebc = ManagedCollisionEmbeddingBagCollection(
+            EmbeddingBagCollection(list(mc_bags.values()), device=meta),
+            ManagedCollisionCollection({name: slots[name] for name in mc_bags}, list(mc_bags.values())),
+        )
+    model.mc_ec_dict = torch.nn.ModuleDict(
+        {
+            str(dim): ManagedCollisionEmbeddingCollection(
+                EmbeddingCollection(list(tables.values()), device=meta),
+                ManagedCollisionCollection({name: slots[name] for name in tables}, list(tables.values())),
+            )
+            for dim, tables in mc_sequences.items()
+        }
+    )
+    all_tables = {**bags, **mc_bags}
+    for tables in (*sequences.values(), *mc_sequences.values()):
+        all_tables |= tables
     topology = Topology(
         world_size=nnodes * nproc_per_node,
         local_world_size=nproc_per_node,
@@ -183,16 +231,33 @@ def train(
     planner = EmbeddingShardingPlanner(
         topology=topology,
         batch_size=512,
-        enumerator=EmbeddingEnumerator(topology=topology, batch_size=512, constraints=constraints),
+        enumerator=Enumerator(topology=topology, batch_size=512, constraints=constraints),
         proposer=[DynamicProgrammingProposer(), UniformProposer()],
         debug=False,
     )
     plan = planner.plan(model, get_default_sharders())
     return {
-        name: _landed(path, one, {**bags, **{k: v for tables in sequences.values() for k, v in tables.items()}}[name])
-        for path, tables in plan.plan.items()
-        for name, one in tables.items()
+        name: _landed(path, one, all_tables[name]) for path, tables in plan.plan.items() for name, one in tables.items()
     }
+
+
+def mc_module(zch: Any) -> Any:
+    """Return the managed collisions that a feature with ``zch`` makes, on the meta device."""
+    import torch
+    from torchrec.modules import mc_modules
+
+    policies = {
+        "lfu": mc_modules.LFU_EvictionPolicy,
+        "lru": mc_modules.LRU_EvictionPolicy,
+        "distance_lfu": mc_modules.DistanceLFU_EvictionPolicy,
+    }
+    (policy,) = [policies[field.name] for field, _ in zch.ListFields() if field.name in policies]
+    return mc_modules.MCHManagedCollisionModule(
+        zch_size=zch.zch_size,
+        device=torch.device("meta"),
+        eviction_interval=zch.eviction_interval,
+        eviction_policy=policy(),
+    )
 
 
 def _landed(path: str, one: Any, table: Any) -> Landed:

@@ -9,9 +9,10 @@ planner's partitioner places all other tables.
 References
 ----------
 alibaba/TorchEasyRec: ``tzrec/protos/feature.proto``, ``tzrec/features/feature.py`` (constraints, names, data types),
-``tzrec/utils/plan_util.py`` (planner). TorchRec 1.8.0: ``distributed/sharding_plan.py`` (cuts),
-``distributed/planner/partitioners.py`` (ranks), ``distributed/embedding_types.py`` and ``distributed/embedding.py``
-(what is offered), ``distributed/planner/constants.py`` (load factor, width).
+``tzrec/utils/plan_util.py`` (planner), ``tzrec/modules/embedding.py`` ("mc module not support const now").
+TorchRec 1.8.0: ``distributed/sharding_plan.py`` (cuts), ``distributed/planner/partitioners.py`` (ranks),
+``distributed/embedding_types.py`` and ``distributed/embedding.py`` (what is offered),
+``distributed/planner/constants.py`` (load factor, width).
 """
 
 import numpy as np
@@ -29,6 +30,9 @@ CACHE_LOAD_FACTOR = 0.2
 DATA_TYPES = {"fp32": "FP32", "fp16": "FP16"}
 #: Kernels of everything but ``data_parallel``. ``key_value`` would need a place for its files, which no field states.
 KERNELS = (Kernel.FUSED, Kernel.FUSED_UVM_CACHING, Kernel.FUSED_UVM)
+#: Kernel of tables with ``zch``. Constraints of their features are dropped, and those of all tables alike
+#: (``global_embedding_constraints``) are left.
+HASH_TABLE_KERNEL = Kernel.FUSED
 #: Columns of the narrowest piece that TorchRec cuts by default.
 MIN_PIECE_COLUMNS = 128
 _COLUMN_STEP = 4
@@ -67,6 +71,11 @@ def check_asked(placed: TablePlacement, size: Size, pooling: str, placement: Pla
     """
     scheme, (num_rows, num_columns) = placed.sharding_type, size
     _check_kernel(scheme, placed.compute_kernel, placed.cache_load_factor)
+    if placed.hash_table_mode and (scheme, placed.compute_kernel) != (Scheme.ROW_WISE, HASH_TABLE_KERNEL):
+        raise UnheldGeometry(
+            f"constraints of a feature with zch are dropped, and it is row_wise with {HASH_TABLE_KERNEL.label}, not"
+            f" {scheme.label} with {placed.compute_kernel.label}"
+        )
     if pooling == "none" and scheme not in SEQUENCE_SCHEMES:
         raise UnheldGeometry(f"{scheme.label} is not offered for tables of sequences")
     if pooling == "mean" and scheme is Scheme.GRID_SHARD:

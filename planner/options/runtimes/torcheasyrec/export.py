@@ -15,7 +15,14 @@ from cost_models.vocabulary import Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.options.runtimes.export import PlanToExport, read_tables, require_gpus
 from planner.options.runtimes.geometry import UnheldGeometry, extent
-from planner.options.runtimes.torcheasyrec.config import DATA_TYPES, check_asked, has_fixed_ranks, in_order, name_issue
+from planner.options.runtimes.torcheasyrec.config import (
+    DATA_TYPES,
+    HASH_TABLE_KERNEL,
+    check_asked,
+    has_fixed_ranks,
+    in_order,
+    name_issue,
+)
 from planner.options.runtimes.torchrec.rules import ROW_SCHEMES
 
 _DEFAULT_ENDING, _WIDE_ENDING = "_emb", "_wide"
@@ -25,7 +32,8 @@ def to_torcheasyrec(plan: PlanToExport) -> dict[str, object]:
     """Write a plan for TorchEasyRec.
 
     ``tables`` have the text of their constraints, the shards that TorchEasyRec's planner will make of each, and the
-    ranks that are certain; ``nnodes`` and ``nproc_per_node`` are for ``torchrun``.
+    ranks that are certain; ``nnodes`` and ``nproc_per_node`` are for ``torchrun``. ``global_embedding_constraints``
+    is there if some table has zch.
     """
     require_gpus(plan, "TorchEasyRec is told how to shard on GPUs alone")
     placement = plan.placement
@@ -41,6 +49,7 @@ def to_torcheasyrec(plan: PlanToExport) -> dict[str, object]:
         "nnodes": placement.world_size // placement.ranks_per_host,
         "nproc_per_node": placement.ranks_per_host,
         "tables": tables,
+        **({"global_embedding_constraints": _of_all()} if any(one["zch_size"] for one in tables) else {}),
         "placed_by_planner": [one["name"] for one in tables if one["ranks"] == "planner"],
         "updated_by_dense_optimizer": [one["name"] for one in tables if one["sharding_type"] == "data_parallel"],
     }
@@ -52,6 +61,8 @@ def _table(placed: TablePlacement, names: set[str], placement: Placement) -> dic
     if wrong_name := name_issue(placed.name):
         raise UnheldGeometry(f"its name {wrong_name}")
     _check_storage(placed)
+    if placed.hash_table_mode not in ("", "zch"):
+        raise UnheldGeometry(f"it is a hash table of {placed.hash_table_mode}; features have zch alone")
     check_asked(placed, (num_rows, num_columns), placed.pooling, placement)
     is_fixed = has_fixed_ranks(scheme, placement)
     embedding_name = _embedding_name(placed.name, names)
@@ -60,6 +71,7 @@ def _table(placed: TablePlacement, names: set[str], placement: Placement) -> dic
         "embedding_name": embedding_name,
         "feature_name": embedding_name.removesuffix(_DEFAULT_ENDING) if _is_default(embedding_name) else None,
         "num_embeddings": num_rows,
+        "zch_size": num_rows if placed.hash_table_mode else None,
         "embedding_dim": num_columns,
         "data_type": DATA_TYPES.get(placed.data_type),
         "pooling": placed.pooling or None,
@@ -87,6 +99,11 @@ def constraints_text(scheme: Scheme, kernel: Kernel) -> str:
     The words are ours and the runtime's, letters and underscores, so that nothing in them needs an escape.
     """
     return f'embedding_constraints {{\n  sharding_types: "{scheme.label}"\n  compute_kernels: "{kernel.label}"\n}}\n'
+
+
+def _of_all() -> str:
+    """Return the field that says the same of every table whose features state nothing, or may not: those with zch."""
+    return constraints_text(Scheme.ROW_WISE, HASH_TABLE_KERNEL).replace("embedding_", "global_embedding_", 1)
 
 
 def _embedding_name(name: str, names: set[str]) -> str:

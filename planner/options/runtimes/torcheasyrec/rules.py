@@ -15,6 +15,7 @@ from planner.options.runtimes.geometry import UnheldGeometry
 from planner.options.runtimes.torcheasyrec.config import (
     CACHE_LOAD_FACTOR,
     DATA_TYPES,
+    HASH_TABLE_KERNEL,
     KERNELS,
     check_asked,
     name_issue,
@@ -31,8 +32,8 @@ class TorchEasyRec(TorchRec):
     data_types = DATA_TYPES.keys()
     keeps_caches_apart = False
     has_replica_groups = False
-    #: Its config states the slots with the feature, and none of what a plan decides.
-    hash_table_modes: frozenset[str] = frozenset()
+    #: ``zch`` of a feature; its config has no other managed collisions.
+    hash_table_modes: frozenset[str] = frozenset({"zch"})
     #: Its planner's ``Topology`` has no pod size: it would place groups on hosts (``tzrec/utils/plan_util.py``).
     has_pods = False
 
@@ -41,7 +42,12 @@ class TorchEasyRec(TorchRec):
         return None
 
     def kernels(self, table: Table, scheme: Scheme, offered: frozenset[Kernel]) -> tuple[Kernel, ...]:
-        """``dense`` replicates; a cache needs a table that allows TorchRec's own load factor alone."""
+        """``dense`` replicates; a cache needs a table that allows TorchRec's own load factor alone.
+
+        Of hash tables constraints of all tables alike state the kernel, so that there is one.
+        """
+        if table.hash_table is not None:
+            return tuple(offered & {HASH_TABLE_KERNEL})
         if scheme.is_replicated:
             return tuple(offered & {Kernel.DENSE})
         has_its_cache = table.constraints.cache_load_factors == (CACHE_LOAD_FACTOR,)

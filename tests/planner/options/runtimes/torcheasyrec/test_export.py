@@ -76,6 +76,7 @@ def test_the_whole_export() -> None:
                 "embedding_name": "whole",
                 "feature_name": None,
                 "num_embeddings": 7,
+                "zch_size": None,
                 "embedding_dim": 8,
                 "data_type": "FP16",
                 "pooling": "sum",
@@ -90,6 +91,7 @@ def test_the_whole_export() -> None:
                 "embedding_name": "copied_emb",
                 "feature_name": "copied",
                 "num_embeddings": 5,
+                "zch_size": None,
                 "embedding_dim": 4,
                 "sharding_type": "data_parallel",
                 "compute_kernel": "dense",
@@ -103,6 +105,7 @@ def test_the_whole_export() -> None:
                 "embedding_name": "wide_emb",
                 "feature_name": "wide",
                 "num_embeddings": 7,
+                "zch_size": None,
                 "embedding_dim": 4,
                 "sharding_type": "table_wise",
                 "compute_kernel": "fused",
@@ -185,7 +188,12 @@ def config_of(export: Mapping[str, Any]) -> Any:
         feature.feature_name = feature_name
         if one["feature_name"] is None:
             feature.embedding_name = one["name"]
-        feature.embedding_dim, feature.num_buckets = one["embedding_dim"], one["num_embeddings"]
+        feature.embedding_dim = one["embedding_dim"]
+        if one["zch_size"] is None:
+            feature.num_buckets = one["num_embeddings"]
+        else:
+            feature.zch.zch_size, feature.zch.eviction_interval = one["zch_size"], 3
+            feature.zch.distance_lfu.SetInParent()
         feature.data_type = one["data_type"]
         feature.pooling = one["pooling"] if one["pooling"] != "none" else "sum"
     return config
@@ -255,8 +263,17 @@ def test_the_script_stops_where_it_cannot_do_it(scripted: Scripted) -> None:
     for kind, field in (("zch", "zch_size"), ("dynamicemb", "max_capacity")):
         config = config_of(export)
         setattr(getattr(config.feature_configs[-1].id_feature, kind), field, 8)
-        with pytest.raises(SystemExit, match="rows: the plan is of a table of a fixed size"):
+        with pytest.raises(SystemExit, match="rows: it and the plan's table differ in their hash table"):
             scripted.run(export, config)
+    slots = table("s_emb", "row_wise", [(r, 3 * r, 3, 0, 8) for r in range(4)], hash_table_mode="zch")
+    export = export_plan(document(slots))
+    config = config_of(export)
+    config.feature_configs[-1].id_feature.zch.zch_size = 13
+    with pytest.raises(SystemExit, match="s: the plan has 12 slots"):
+        scripted.run(export, config)
+    config.feature_configs[-1].id_feature.ClearField("zch")
+    with pytest.raises(SystemExit, match="s: it and the plan's table differ in their hash table"):
+        scripted.run(export, config)
 
 
 def assert_lands(export: Mapping[str, Any], landed: Mapping[str, Landed]) -> None:
@@ -307,6 +324,46 @@ def test_without_the_constraints_it_lands_elsewhere() -> None:
         != (one["sharding_type"], one["compute_kernel"])
     ]
     assert len(differing) > len(ALL) // 2
+
+
+def slots_of(name: str, **changes: Any) -> dict[str, Any]:
+    """A table with 1,000 slots of zch on 4 ranks."""
+    blocks = [(rank, 250 * rank, 250, 0, 8) for rank in range(4)]
+    return table(name, "row_wise", blocks, **{"hash_table_mode": "zch"} | changes)
+
+
+@pytest.mark.torchrec
+@pytest.mark.filterwarnings("ignore")
+def test_tables_with_zch_land_beside_others(scripted: Scripted) -> None:
+    """Their own constraints are dropped: those of all tables say the kernel."""
+    tables = (slots_of("new_emb"), slots_of("long_emb", pooling="none"), WHOLE, COPIED)
+    export = export_plan(document(*tables))
+    planned = scripted.run(export, config_of(export))
+    assert list(planned.train_config.global_embedding_constraints.compute_kernels) == ["fused"]
+    landed = train(planned, nnodes=2, nproc_per_node=2)
+    assert_lands(export, landed)
+    assert_lookups_are_right(export, landed, 1)
+    assert {name: one.module_path for name, one in landed.items()} == {
+        "new_emb": "mc_ebc",
+        "long_emb": "mc_ec_dict.8",
+        "whole": "ebc",
+        "copied_emb": "ebc",
+    }
+    planned.train_config.global_embedding_constraints.compute_kernels[:] = ["fused_uvm"]
+    assert train(planned, nnodes=2, nproc_per_node=2)["new_emb"].compute_kernel == "fused_uvm"
+
+
+def test_tables_with_zch_have_one_kernel() -> None:
+    export = export_plan(document(slots_of("a"), WHOLE))
+    assert [one["zch_size"] for one in export["tables"]] == [1000, None]
+    assert export["global_embedding_constraints"] == "global_" + text("row_wise", "fused")
+    assert "global_embedding_constraints" not in export_plan(document(WHOLE))
+    for changes, reason in (
+        ({"compute_kernel": "fused_uvm"}, "row_wise with fused, not row_wise with fused_uvm"),
+        ({"hash_table_mode": "mpzch"}, "it is a hash table of mpzch; features have zch alone"),
+    ):
+        with pytest.raises(UnexportablePlan, match=reason):
+            export_plan(document(slots_of("a", **changes)))
 
 
 @pytest.mark.torchrec

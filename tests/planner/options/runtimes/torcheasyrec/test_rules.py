@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
 from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
@@ -22,8 +23,9 @@ from planner.verification.verify import verify
 from tests.planner.options.runtimes.torcheasyrec.test_export import assert_lands, assert_lookups_are_right, config_of
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.exports import exporter
+from tests.support.planning.hash_tables import hash_table, zch
 from tests.support.planning.long_plans import to_document
-from tests.support.runtimes.torcheasyrec_simulator import train
+from tests.support.runtimes.torcheasyrec_simulator import mc_module, train
 
 export_plan = exporter("torcheasyrec")
 
@@ -51,6 +53,39 @@ def test_what_is_offered() -> None:
         }
         assert listed == wanted
     assert {one.storage.cache_load_factor for one in families} == {None, 0.2}
+
+
+@pytest.mark.torchrec
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("eviction", ["lfu", "lru", "distance_lfu"])
+@pytest.mark.parametrize(("hosts", "local"), [(1, 4), (2, 2)])
+def test_tables_with_zch_are_planned_exported_and_land(eviction: str, hosts: int, local: int) -> None:
+    """With the slots that the module of a feature has on every rank, byte for byte."""
+    slots = hash_table("s_emb", 1003, zch(900, eviction, 7), columns=16)
+    fixed = make_table("t_emb", 500, 16, optimizer="rowwise_adagrad", module_path="m.ebc")
+    cluster = make_cluster(hosts, local)
+    problem = make_problem(slots, fixed, cluster=cluster, runtime="torcheasyrec", kernels=frozenset(Kernel))
+    listed = {(one.scheme, one.storage.kernel) for one in enumerate_families(problem).families if one.table == 0}
+    assert listed == {(Scheme.ROW_WISE, Kernel.FUSED)}
+    result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=1, seed=0))
+    assert result.plan is not None
+    assert verify(problem, result.plan.placement) == ()
+    export = export_plan(to_document(result.plan, name="m", spec_digest="sha256:spec", hardware_profile="test"))
+    config = config_of(export)
+    text_format.Merge(export["global_embedding_constraints"], config.train_config)
+    (feature,) = [one.id_feature for one in config.feature_configs if one.id_feature.HasField("zch")]
+    feature.zch.ClearField("distance_lfu")
+    getattr(feature.zch, eviction).SetInParent()
+    landed = train(config, nnodes=hosts, nproc_per_node=local)
+    assert_lookups_are_right(export, landed, 2)
+    found = landed["s_emb"]
+    assert (found.sharding_type, found.compute_kernel) == ("row_wise", "fused")
+    module, ends = mc_module(feature.zch), [*(first for _, first, *_ in found.shards), 1003]
+    for rank, first, rows, *_ in found.shards:
+        block = module.rebuild_with_output_id_range((first, first + rows), ends)
+        held = dict(block.named_buffers()) | dict(block.named_parameters())
+        of_block = sum(one.numel() * one.element_size() for one in held.values())
+        assert result.plan.evaluation.ranks[rank].ledger_bytes[Tier.HBM]["slots"] == of_block
 
 
 @pytest.mark.torchrec

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from api.schemas.base import StrictModel
 
-HashTableModeName = Literal["zch", "mpzch", "dynamicemb"]
+HashTableModeName = Literal["zch", "mpzch", "dynamicemb", "hugectr"]
 EvictionName = Literal[
     "none",
     "lfu",
@@ -26,13 +26,14 @@ class HashTableSpec(StrictModel):
 
     mode: HashTableModeName = Field(
         description="What finds the slot of an id: zch searches sorted ids (TorchRec's MCHManagedCollisionModule), "
-        "mpzch probes slots (HashZchManagedCollisionModule), and of dynamicemb kernels find rows by key.",
+        "mpzch probes slots (HashZchManagedCollisionModule), and of dynamicemb kernels find rows by key; hugectr is a "
+        "dynamic table of HugeCTR (max_vocabulary_size -1).",
         examples=["mpzch"],
     )
     capacity: Annotated[int, Field(ge=1, le=2**40)] | None = Field(
         default=None,
         description="Slots over all ranks, each with a row; at least num_embeddings, the ids that are expected to hold "
-        "one at a time. null means num_embeddings. Unit: slots.",
+        "one at a time. null means num_embeddings; hugectr has no other. Unit: slots.",
         examples=[50_000_000],
     )
     eviction: EvictionName = Field(

@@ -89,6 +89,14 @@ def _check_mode(state: SpecState, spec: HashTableSpec, where: str, issues: Issue
 
 
 def _check_capacity(table: TableSpec, spec: HashTableSpec, where: str, issues: IssueCollector) -> None:
+    if spec.capacity is not None and not HASH_TABLE_MODES[spec.mode].has_capacity:
+        issues.report(
+            f"{where}/hash_table/capacity",
+            f"{counted(spec.capacity, 'slot')}, and tables of {spec.mode} grow with the ids that come",
+            "leave it out, and give the ids that are expected as num_embeddings",
+            reads=(f"{where}/hash_table/mode",),
+        )
+        return
     if spec.capacity is not None and spec.capacity < table.num_embeddings:
         issues.report(
             f"{where}/hash_table/capacity",
@@ -104,7 +112,7 @@ def _check_blocks(state: SpecState, table: TableSpec, spec: HashTableSpec, where
     field = "hash_table/capacity" if spec.capacity is not None else "num_embeddings"
     slots = table.num_rows
     reads = (*state.rank_fields, f"{where}/{field}", f"{where}/hash_table/mode")
-    if not ranks:
+    if not ranks or not HASH_TABLE_MODES[spec.mode].is_on_all_ranks:
         return
     of_ranks = counted(ranks, "rank")
     mode = HASH_TABLE_MODES[spec.mode]

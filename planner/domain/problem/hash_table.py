@@ -28,11 +28,15 @@ class HashTableMode:
     rounds_up_buckets: bool = False
     #: whether all tables of a module are hash tables, and a feature is looked up in one of them
     fills_modules: bool = True
+    #: whether the slots are a number of their own; else there are as many as ids, whatever is held besides
+    has_capacity: bool = True
+    #: whether every rank has some of the slots
+    is_on_all_ranks: bool = True
 
 
 #: Modes by the name used in specs. ``zch`` and ``mpzch`` are TorchRec's managed collisions: sorted ids
 #: (``MCHManagedCollisionModule``), and slots that are probed (``HashZchManagedCollisionModule``). Of ``dynamicemb``
-#: kernels find rows by key.
+#: kernels find rows by key. Of ``hugectr`` a rank's maps grow with its ids.
 HASH_TABLE_MODES: Mapping[str, HashTableMode] = MappingProxyType(
     {
         "zch": HashTableMode(
@@ -49,6 +53,13 @@ HASH_TABLE_MODES: Mapping[str, HashTableMode] = MappingProxyType(
             fields=frozenset({"bucket_size", "initial_capacity_per_rank"}),
             rounds_up_buckets=True,
             fills_modules=False,
+        ),
+        "hugectr": HashTableMode(
+            evictions=(NO_EVICTION,),
+            fields=frozenset(),
+            fills_modules=False,
+            has_capacity=False,
+            is_on_all_ranks=False,
         ),
     }
 )

@@ -56,10 +56,15 @@ class OnDeviceRuntime(Runtime):
             return "its lookups take no weights of ids"
         if table.data_type.name != "fp32":
             return f"{self.fp32_reason} {table.data_type.name}"
-        if table.optimizer.name not in self.optimizers:
-            *others, last = self.optimizers
+        if table.optimizer.name not in (optimizers := self.trains_with(table)):
+            *others, last = optimizers
             return f"it trains with {', '.join(others)} or {last}, not with {table.optimizer.name}"
         return None
+
+    def trains_with(self, table: Table) -> tuple[str, ...]:
+        """Return the optimizers that a table may have."""
+        del table
+        return self.optimizers
 
     @abstractmethod
     def cut_issue(self, table: Table, scheme: Scheme) -> str | None:

@@ -10,14 +10,15 @@ from cost_models.arrays import Floats, Ints
 from cost_models.protocol import ShardWork
 from planner.domain.problem.hash_table import HashTable
 from planner.domain.problem.problem import Problem
-from planner.pricing.hash_tables.dynamicemb import MODE as DYNAMICEMB
+from planner.pricing.hash_tables.hugectr import MODE as HUGECTR
+from planner.pricing.hash_tables.hugectr import map_costs
 from planner.pricing.hash_tables.managed_collisions import mpzch_costs, zch_costs
 from planner.pricing.hash_tables.slot_costs import NO_SLOTS, SlotCosts
 from planner.solver.memo import memoized_on_problem
 
 #: Costs of the slots of a table by mode, from the hash table, its slots, and the most slots of one shard.
 MODES: Mapping[str, Callable[[HashTable, int, int], SlotCosts]] = MappingProxyType(
-    {"zch": zch_costs, "mpzch": mpzch_costs}
+    {"zch": zch_costs, "mpzch": mpzch_costs, HUGECTR: map_costs}
 )
 #: Lines of the ledger: ``slots`` are ids of slots with all that is kept of each, ``slot_history`` the ids that came
 #: since the last eviction.
@@ -47,7 +48,7 @@ def slot_columns(problem: Problem) -> SlotColumns:
         return SlotColumns(**dict.fromkeys(names, none))
     costs = [
         NO_SLOTS
-        if table.hash_table is None or table.hash_table.mode == DYNAMICEMB
+        if table.hash_table is None or table.hash_table.mode not in MODES
         else MODES[table.hash_table.mode](
             table.hash_table, table.num_embeddings, -(-table.num_embeddings // problem.world_size)
         )

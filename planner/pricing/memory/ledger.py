@@ -38,6 +38,7 @@ from cost_models.vocabulary import IS_CACHED, IS_HASHED, IS_REPLICATED, Kernel, 
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, keyed_bytes
+from planner.pricing.hash_tables.hugectr import is_mapped, mapped_bytes
 from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots, slot_bytes
 from planner.pricing.memory.operators import CACHE_LINES, CacheBytes, shard_cache_bytes
 from planner.pricing.memory.stash import host_buffer_bytes, room_bytes
@@ -134,6 +135,12 @@ def shard_ledger(problem: Problem, work: ShardWork, *, table: Ints, stored_rows:
         keyed = keyed_bytes(problem, work, table)
         lines = tuple(
             np.where(hashed, keyed[line], held) if line in keyed else held
+            for line, held in zip(LINES, lines, strict=True)
+        )
+    if ledger == EXACT and (mapped := is_mapped(problem)[table] > 0).any():
+        in_maps = mapped_bytes(work, stored_rows)
+        lines = tuple(
+            np.where(mapped, in_maps[line], held) if line in in_maps else held
             for line, held in zip(LINES, lines, strict=True)
         )
     device = problem.cluster.device_tier

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.support.oracle.dense import parameter_bytes
+from tests.support.oracle.hash_tables import hugectr
 from tests.support.oracle.hash_tables.dynamicemb import KERNELS, lines_of
 from tests.support.oracle.hash_tables.managed_collisions import slot_bytes
 from tests.support.oracle.shards import CACHED, FETCHES_AHEAD, OF_TORCHREC, Job, Shard, Table
@@ -40,6 +41,8 @@ def _shard_lines(job: Job, shard: Shard) -> Lines:
     )
     if shard.kernel in KERNELS:
         return lines_of(job, shard) + buffers
+    if hugectr.has_maps(shard):
+        return Counter({(device, line): held for line, held in hugectr.lines_of(shard).items()}) + buffers
     slots = Counter({(device, line): held for line, held in slot_bytes(shard).items()})
     return (
         slots

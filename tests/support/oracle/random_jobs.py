@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.oracle.hash_tables.random_tables import hash_ids
+from tests.support.oracle.hash_tables.random_tables import grow_maps, hash_ids
 from tests.support.planning.random_specs import random_spec
 
 Spec = dict[str, Any]
@@ -58,6 +58,7 @@ def random_job(number: int) -> Spec:
         _widen_table(rng, spec, table, is_cpu=is_cpu)
     if number % 10 == 4 and not is_served:
         _for_other_runtimes(rng, spec)
+        grow_maps(np.random.default_rng((number, 8)), spec)
     if number % 10 in (5, 6) and not is_served and not is_cpu:
         _for_shared_caches(rng, spec)
     if number % 10 in (1, 8) and not is_served:

@@ -49,6 +49,8 @@ class Collection:
         expect(sorted(grouped) == sorted(self.tables), "a table is in no group, or in two")
         for held in export["shard_matrix"]:
             expect(set(held) <= set(self.tables), "no such name")
+        dynamic = {name for name, table in self.tables.items() if table["max_vocabulary_size"] < 0}
+        expect(not dynamic or all(kind == "mp" for kind, _ in groups), "vocabuary_size should > 0.")
         self.copied = {name for kind, group in groups if kind == "dp" for name, _ in group}
         self.pieces: list[SplitTable] = []
         for kind, group in groups:
@@ -91,7 +93,7 @@ class Collection:
             if piece.user_table in self.copied:
                 stored[piece.user_table, piece.first_column] = weights[piece.user_table][:, columns]
             elif gpu in piece.gpus:
-                ids = np.arange(self.tables[piece.user_table]["max_vocabulary_size"])
+                ids = np.arange(len(weights[piece.user_table]))
                 mine = ids[ids % len(piece.gpus) == piece.gpus.index(gpu)]
                 stored[piece.user_table, piece.first_column] = weights[piece.user_table][mine][:, columns]
         return stored
@@ -126,6 +128,32 @@ class Collection:
             columns = range(piece.first_column, piece.first_column + piece.ev_size)
             cells |= {(row, column) for row in rows for column in columns}
         return cells
+
+
+class DynamicTable:
+    """The maps of one dynamic table on one GPU, which grow before a lookup (``dynamic_map::reserve``)."""
+
+    def __init__(self, ev_size: int) -> None:
+        self.ev_size, self.num_ids, self.next_capacity = ev_size, 0, 1048576
+        self.maps: list[int] = []
+
+    def lookup(self, num_keys: int, num_new: int) -> None:
+        """Look keys up, of which some are new; as in HugeCTR there is room for all of them as if all were."""
+        remaining, number = self.num_ids + num_keys, 0
+        while remaining > 0:
+            if number == len(self.maps):
+                self.maps.append(self.next_capacity)
+                self.next_capacity *= 2
+            remaining -= 0.6 * self.maps[number] - 1e4
+            number += 1
+        self.num_ids += num_new
+
+    def value_bytes(self) -> int:
+        return sum(self.maps) * self.ev_size * 4
+
+    def other_bytes(self) -> int:
+        """Keys of 8 bytes and locks of 4 in pairs that are aligned to the next power of two, and three counters."""
+        return sum(self.maps) * 16 + 3 * 128 * 8
 
 
 def unsharded(weights: Floats, combiner: str, bags: Bags) -> Floats:

@@ -9,14 +9,17 @@ Row blocks of a plan are ranges of ids, HugeCTR's are the ids of one remainder. 
 the bytes and the expected lookups of each; it says ``"rows": "modulo"``, because the ids that a GPU holds are others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from planner.domain.plan.placement import TablePlacement
 from planner.options.runtimes.export import PlanToExport, read_tables, require_gpus
-from planner.options.runtimes.geometry import extent
+from planner.options.runtimes.geometry import UnheldGeometry, extent
 from planner.options.runtimes.hugectr.geometry import Layout, layout_of
 from planner.options.runtimes.on_device import check_stored
 
+#: The mode of hash tables that are dynamic tables, and their vocabulary size.
+MODE = "hugectr"
+DYNAMIC = -1
 #: HugeCTR's combiners by our poolings.
 COMBINERS = {"sum": "sum", "mean": "average"}
 
@@ -29,7 +32,9 @@ def to_hugectr(plan: PlanToExport) -> dict[str, object]:
     """
     require_gpus(plan, "HugeCTR keeps tables on GPUs")
     num_gpus, gpus_per_node = plan.placement.world_size, plan.placement.ranks_per_host
-    found = read_tables(plan, _layout, "HugeCTR's embedding collection cannot run this plan")
+    found = read_tables(
+        plan, _layout, "HugeCTR's embedding collection cannot run this plan", _shared_issues(plan.placement.tables)
+    )
     layouts = {placed.name: layout for placed, layout in found}
     copied = [name for name, layout in layouts.items() if layout.is_copied]
     cut = {name: layout.num_pieces for name, layout in layouts.items() if not layout.is_copied}
@@ -49,7 +54,17 @@ def to_hugectr(plan: PlanToExport) -> dict[str, object]:
     }
 
 
+def _shared_issues(planned: Sequence[TablePlacement]) -> Iterator[str]:
+    """Yield tables of a fixed size beside dynamic ones, which one collection cannot have."""
+    first = next((placed.name for placed in planned if placed.hash_table_mode), None)
+    for placed in planned:
+        if first is not None and not placed.hash_table_mode:
+            yield f'Table "{placed.name}": it has a fixed size beside "{first}", which has none.'
+
+
 def _layout(placed: TablePlacement, num_gpus: int) -> Layout:
+    if placed.hash_table_mode not in ("", MODE):
+        raise UnheldGeometry(f"it is a hash table of {placed.hash_table_mode}; dynamic tables are {MODE}")
     check_stored(
         placed,
         hbm_rule="they must lie in hbm",
@@ -62,7 +77,7 @@ def _layout(placed: TablePlacement, num_gpus: int) -> Layout:
 def _table(placed: TablePlacement, layout: Layout) -> dict[str, object]:
     return {
         "name": placed.name,
-        "max_vocabulary_size": layout.num_rows,
+        "max_vocabulary_size": DYNAMIC if placed.hash_table_mode else layout.num_rows,
         "ev_size": layout.num_columns,
         "combiner": COMBINERS.get(placed.pooling),
         "shards": [one._asdict() for one in layout.holdings()],

@@ -83,7 +83,9 @@ def layout_of(placed: TablePlacement, size: Size, num_gpus: int) -> Layout:
     """
     (num_rows, num_columns), shards = size, placed.shards
     is_copied = placed.sharding_type.is_replicated
-    if num_rows > MAX_TABLE_ROWS:
+    if placed.hash_table_mode and is_copied:
+        raise UnheldGeometry("a dynamic table is not copied to all GPUs")
+    if num_rows > MAX_TABLE_ROWS and not placed.hash_table_mode:
         raise UnheldGeometry(f"its {num_rows} rows are more than 32-bit vocabulary sizes count, {MAX_TABLE_ROWS}")
     gpus, num_pieces = list(range(num_gpus)), 1
     if is_copied:

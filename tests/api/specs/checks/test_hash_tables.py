@@ -135,13 +135,32 @@ def test_every_rank_has_a_slot() -> None:
     assert message == "9 slots in blocks of 2 leave one of 8 ranks without any"
 
 
-@pytest.mark.parametrize("runtime", ["generic", "hugectr", "distributed_embeddings"])
+@pytest.mark.parametrize("runtime", ["generic", "distributed_embeddings"])
 def test_a_runtime_without_hash_tables(runtime: str) -> None:
     found = issues_of(table(ZCH, optimizer="sgd", embedding_dim=8), runtime=runtime)
     (issue,) = [one for one in found if "hash_table" in one.pointer]
     assert issue.pointer == "/model/tables/0/hash_table/mode"
     assert issue.message == f"the runtime {runtime} has no zch: it has no hash tables"
     assert issue.hint == "use the runtime torchrec or torcheasyrec, or leave hash_table out"
+
+
+def test_dynamic_tables_of_hugectr() -> None:
+    """They have no capacity, may lie on one rank, and are alone in a spec."""
+    given = table({"mode": "hugectr"}, optimizer="sgd", num_embeddings=3)
+    eight = {"profile": "dgx-h100-80g", "num_hosts": 1, "ranks_per_host": 8}
+    (found,) = parse_spec(raw(tiny(model__tables=[given], runtime="hugectr", hardware=eight))).problem.tables
+    assert (found.hash_table_mode, found.num_embeddings) == ("hugectr", 3)
+    pointer, message, hint = one(table({"mode": "hugectr", "capacity": 2000}, optimizer="sgd"), runtime="hugectr")
+    assert (pointer, message) == (
+        "/hash_table/capacity",
+        "2,000 slots, and tables of hugectr grow with the ids that come",
+    )
+    assert hint == "leave it out, and give the ids that are expected as num_embeddings"
+    beside = issues_of(given, table(name="fixed", optimizer="sgd"), runtime="hugectr")
+    assert [issue.pointer for issue in beside] == ["/model/tables/1/hash_table"]
+    pointer, message, hint = one(table(ZCH, optimizer="sgd"), runtime="hugectr")
+    assert (pointer, hint) == ("/hash_table/mode", "use the runtime torchrec or torcheasyrec, or one of hugectr")
+    assert message == "the runtime hugectr has no zch: it has hugectr"
 
 
 @pytest.mark.parametrize(

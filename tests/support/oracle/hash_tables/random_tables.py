@@ -35,6 +35,20 @@ def hash_ids(rng: np.random.Generator, spec: Spec, *, is_cpu: bool) -> None:
             _collide(rng, table, ranks, is_cpu=is_cpu)
 
 
+def grow_maps(rng: np.random.Generator, spec: Spec) -> None:
+    """Make dynamic tables of HugeCTR's of all tables of half of its jobs."""
+    if spec["runtime"] != "hugectr" or rng.random() < 0.5:
+        return
+    optimizer = str(rng.choice(["sgd", "adagrad", "adam"]))
+    for table in spec["model"]["tables"]:
+        table.update(optimizer=optimizer, hash_table={"mode": "hugectr"})
+        table["num_embeddings"] = int(table["num_embeddings"] * rng.choice([1, 10, 40]))
+        for name in _BY_ROW:
+            table.get("access", {}).pop(name, None)
+        if not table.get("access"):
+            table.pop("access", None)
+
+
 def _find_by_key(rng: np.random.Generator, table: Spec, kernels: list[str] | None, ranks: int) -> None:
     eviction = str(rng.choice(["none", "timestamp", "step", "lfu", "timestamp_lfu", "customized"]))
     table["optimizer"] = str(rng.choice(["none", "sgd", "adam", "adagrad", "rowwise_adagrad"]))

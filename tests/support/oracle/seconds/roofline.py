@@ -3,6 +3,7 @@
 import math
 
 from tests.support.oracle.hash_tables.dynamicemb import added_seconds, host_rows
+from tests.support.oracle.hash_tables.hugectr import find_seconds, has_maps
 from tests.support.oracle.hash_tables.managed_collisions import slot_seconds
 from tests.support.oracle.machine import Machine, up_to
 from tests.support.oracle.shards import CACHED, ROW_CUTS, Job, Shard
@@ -50,7 +51,7 @@ def lookup_seconds(job: Job, shard: Shard) -> Seconds:
     bucketize = machine.numbers.get("bucketize_lookup_seconds", 0.0)
     bucketized = shard.batch_ids if shard.scheme in ROW_CUTS and machine.world > 1 else 0.0
     off_device = off_device_seconds(machine, shard) | added_seconds(machine, shard)
-    forward += slot_seconds(machine, shard)
+    forward += find_seconds(machine, shard) if has_maps(shard) else slot_seconds(machine, shard)
     return {
         "input_comm": shard.n * index + bucketized * bucketize,
         "forward_compute": forward + off_device.get("forward_compute", 0.0),

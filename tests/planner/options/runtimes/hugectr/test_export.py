@@ -25,7 +25,11 @@ ALL = (COPIED, WHOLE, ROWS, HOST, PIECES, GRID)
 
 def weights_of(export: dict[str, Any], seed: int) -> dict[str, Any]:
     draw = np.random.default_rng(seed)
-    return {t["name"]: draw.normal(size=(t["max_vocabulary_size"], t["ev_size"])) for t in export["tables"]}
+    rows = {one["name"]: sum(shard["num_rows"] for shard in one["shards"]) for one in export["tables"]}
+    for one in export["tables"]:  # a dynamic table has no size: as many ids as its GPUs are planned to have
+        if one["max_vocabulary_size"] >= 0:
+            rows[one["name"]] = one["max_vocabulary_size"]
+    return {one["name"]: draw.normal(size=(rows[one["name"]], one["ev_size"])) for one in export["tables"]}
 
 
 def assert_lookups_are_right(export: dict[str, Any], *, seed: int = 0) -> None:
@@ -92,6 +96,21 @@ def holding(gpu: int, first: int, step: int, rows: int, column: int, columns: in
         "column_offset": column,
         "num_columns": columns,
     }
+
+
+def test_dynamic_tables_have_no_vocabulary_size() -> None:
+    whole, rows = WHOLE | {"hash_table_mode": "hugectr"}, ROWS | {"hash_table_mode": "hugectr"}
+    export = export_plan(document(whole, rows))
+    assert [one["max_vocabulary_size"] for one in export["tables"]] == [-1, -1]
+    assert [shard["num_rows"] for shard in export["tables"][1]["shards"]] == [3, 3, 2, 2]
+    assert export["shard_strategy"] == [["mp", ["whole", "rows"]]]
+    assert_lookups_are_right(export)
+    with pytest.raises(UnexportablePlan, match='Table "whole": it has a fixed size beside "rows", which has none'):
+        export_plan(document(WHOLE, rows))
+    with pytest.raises(UnexportablePlan, match="a dynamic table is not copied to all GPUs"):
+        export_plan(document(COPIED | {"hash_table_mode": "hugectr"}))
+    with pytest.raises(UnexportablePlan, match="it is a hash table of zch; dynamic tables are hugectr"):
+        export_plan(document(ROWS | {"hash_table_mode": "zch"}))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,6 +1,7 @@
 """HugeCTR as a runtime: what is offered for it can be exported, and what it would not train is told."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from cost_models.vocabulary import DEVICE_KERNELS, HOST_KERNELS, Kernel, Scheme, Tier
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.shards import Shards
+from planner.domain.problem.hash_table import HashTable
 from planner.domain.problem.table import Table, TableConstraints
 from planner.options.enumerate import enumerate_families
 from planner.options.runtimes.hugectr.rules import HugeCTR
@@ -89,6 +91,36 @@ def test_what_no_scheme_runs(table: Table, reason: str) -> None:
         assert scheme_issue is not None
         assert reason in scheme_issue
     assert HugeCTR().scheme_issue(make_table(dim=256), Scheme.TABLE_WISE) is None
+
+
+def dynamic(name: str = "t", **fields: Any) -> Table:
+    """A table without a vocabulary size."""
+    table = make_table(name, **fields)
+    found = HashTable(mode="hugectr", eviction="none", expected_rows=table.num_embeddings)
+    return replace(table, hash_table=found)
+
+
+def test_dynamic_tables_are_not_copied_and_train_with_adam() -> None:
+    problem = make_problem(dynamic(optimizer="adam"), cluster=make_cluster(2, 2), runtime="hugectr")
+    listed = {one.scheme for one in enumerate_families(problem).families}
+    assert listed == OFFERED - {Scheme.DATA_PARALLEL}
+    reason = HugeCTR().scheme_issue(dynamic(optimizer="rowwise_adagrad"), Scheme.TABLE_WISE)
+    assert reason == "it trains with sgd, adagrad or adam, not with rowwise_adagrad"
+    copies = placed(Scheme.DATA_PARALLEL, Kernel.DENSE, *[(rank, 0, 10, 0, 16) for rank in range(4)])
+    assert faults(dynamic(rows=10, dim=16), copies)["hash-table"].endswith("is not copied to all GPUs")
+    whole = replace(placed(Scheme.TABLE_WISE, Kernel.FUSED, (1, 0, 10, 0, 16)), hash_table_mode="hugectr")
+    assert faults(dynamic(rows=10, dim=16), whole) == {}
+
+
+def test_tables_of_a_collection_are_all_dynamic_or_none_and_share_an_optimizer() -> None:
+    runtime, fixed = HugeCTR(), make_table("f")
+    assert list(runtime.operator_issues({"/0": fixed, "/1": make_table("g", optimizer="adagrad")})) == []
+    assert list(runtime.operator_issues({"/0": dynamic("a"), "/1": dynamic("b")})) == []
+    (issue,) = runtime.operator_issues({"/0": fixed, "/1": dynamic("a")})
+    assert (issue.where, issue.field) == ("/0", "hash_table")
+    assert 'a fixed size beside "a"' in issue.message
+    (issue,) = runtime.operator_issues({"/0": dynamic("a"), "/1": dynamic("b", optimizer="adagrad")})
+    assert (issue.where, issue.field, issue.hint) == ("/1", "optimizer", "use sgd")
 
 
 @pytest.mark.parametrize("scheme", sorted(set(Scheme) - OFFERED))

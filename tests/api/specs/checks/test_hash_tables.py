@@ -156,8 +156,8 @@ def test_dynamic_tables_of_hugectr() -> None:
         "2,000 slots, and tables of hugectr grow with the ids that come",
     )
     assert hint == "leave it out, and give the ids that are expected as num_embeddings"
-    beside = issues_of(given, table(name="fixed", optimizer="sgd"), runtime="hugectr")
-    assert [issue.pointer for issue in beside] == ["/model/tables/1/hash_table"]
+    mixed = issues_of(given, table(name="fixed", optimizer="sgd"), runtime="hugectr")
+    assert [issue.pointer for issue in mixed] == ["/model/tables/1/hash_table"]
     pointer, message, hint = one(table(ZCH, optimizer="sgd"), runtime="hugectr")
     assert (pointer, hint) == ("/hash_table/mode", "use the runtime torchrec or torcheasyrec, or one of hugectr")
     assert message == "the runtime hugectr has no zch: it has hugectr"

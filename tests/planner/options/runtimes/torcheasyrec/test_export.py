@@ -334,7 +334,7 @@ def slots_of(name: str, **changes: Any) -> dict[str, Any]:
 
 @pytest.mark.torchrec
 @pytest.mark.filterwarnings("ignore")
-def test_tables_with_zch_land_beside_others(scripted: Scripted) -> None:
+def test_tables_with_zch_land_with_others(scripted: Scripted) -> None:
     """Their own constraints are dropped: those of all tables say the kernel."""
     tables = (slots_of("new_emb"), slots_of("long_emb", pooling="none"), WHOLE, COPIED)
     export = export_plan(document(*tables))

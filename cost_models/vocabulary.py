@@ -223,10 +223,12 @@ class Phase(Code):
     #: no part that a cost model prices either, and none of its arrays has a column for it: what a step pays for
     #: averaging the weights of sharding groups, which are replicas of each other, every so many steps
     REPLICA_SYNC = 7
+    #: of requests, and no part that a cost model prices: keys and values of users that a cache beside the tables lacks
+    KV_RECOMPUTE = 8
 
 
 #: The phases that cost models price.
-STEP_PHASES = tuple(phase for phase in Phase if phase not in (Phase.CHECKPOINT, Phase.REPLICA_SYNC))
+STEP_PHASES = tuple(phase for phase in Phase if phase < Phase.CHECKPOINT)
 
 
 class Evidence(Code):
@@ -238,6 +240,6 @@ class Evidence(Code):
     ESTIMATED = 3  #: a model assumption or a ratio: calibrate before trusting it
 
 
-#: Columns of what cost models return: of every phase but the last, ``replica_sync``.
+#: Columns of what cost models return: of every phase before ``replica_sync``.
 NUM_PHASES = int(Phase.REPLICA_SYNC)
 NUM_TIERS = len(Tier)

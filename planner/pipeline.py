@@ -29,7 +29,6 @@ from planner.orchestration.answers.finish_plan import SolveContext, result_of, w
 from planner.orchestration.answers.incumbents import IncumbentReporter, OnResult
 from planner.orchestration.explore import explore
 from planner.orchestration.goals.pursue import limits_of_first, pursue_goals
-from planner.orchestration.group_sizes.plan_group_sizes import plan_group_sizes
 from planner.orchestration.limits.own_time import StepsToTry, broken_limits, with_limits
 from planner.orchestration.limits.resident import with_resident_bytes
 from planner.orchestration.limits.shortfalls import Infeasibility, no_plan
@@ -43,6 +42,9 @@ from planner.orchestration.previous_plan import (
     with_move_price,
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
+from planner.orchestration.sizes.group_sizes import group_sizes
+from planner.orchestration.sizes.kv_cache_sizes import kv_cache_sizes
+from planner.orchestration.sizes.plan_sizes import Sizes, plan_sizes
 from planner.pricing.price_options import price, prune
 from planner.pricing.serving import REQUEST_RATE, within_rate
 from planner.solver.machine import no_collection
@@ -102,9 +104,9 @@ def plan(
     )
     if isinstance(cost_model, AssignmentModel):
         return plan_by_relinearisation(problem, cost_model, limits, solve, previous=previous, on_result=on_result)
-    if problem.replica_groups is not None and not problem.replica_groups.is_decided:
-        return _plan_by_group_size(
-            problem, cost_model, limits, on_result, partitioner=partitioner, assumptions=assumptions, previous=previous
+    if (sizes := _open_sizes(problem)) is not None:
+        return _plan_by_size(
+            sizes, cost_model, limits, on_result, partitioner=partitioner, assumptions=assumptions, previous=previous
         )
 
     def by_shards(problem: Problem, limits: SolveLimits) -> PlanResult:
@@ -115,8 +117,17 @@ def plan(
     return solve_with_stash(problem, limits, by_shards)
 
 
-def _plan_by_group_size(
-    problem: Problem,
+def _open_sizes(problem: Problem) -> Sizes | None:
+    """Return the sizes of what may have several in a problem, if there is any."""
+    if problem.replica_groups is not None and not problem.replica_groups.is_decided:
+        return group_sizes(problem)
+    if problem.kv_cache is not None and not problem.kv_cache.is_decided:
+        return kv_cache_sizes(problem)
+    return None
+
+
+def _plan_by_size(
+    sizes: Sizes,
     cost_model: CostModel,
     limits: SolveLimits,
     on_result: OnResult | None,
@@ -125,11 +136,11 @@ def _plan_by_group_size(
     assumptions: tuple[Assumption, ...],
     previous: PreviousPlan | None,
 ) -> PlanResult:
-    """Plan a problem whose sharding groups may have several sizes; only where none has a plan, say what would help."""
+    """Plan with the best of several sizes; only where none has a plan, say what would help."""
 
-    def solve(of_group: Problem, within: SolveLimits, on_result: OnResult | None) -> PlanResult:
+    def solve(of_size: Problem, within: SolveLimits, on_result: OnResult | None) -> PlanResult:
         return _plan_by_shards(
-            of_group,
+            of_size,
             cost_model,
             within,
             on_result,
@@ -139,9 +150,9 @@ def _plan_by_group_size(
             is_diagnosed=False,
         )
 
-    result = plan_group_sizes(problem, cost_model, limits, solve, on_result)
-    assert problem.replica_groups is not None
-    return _diagnosed(result, problem.of_group(problem.replica_groups.sizes[-1]), cost_model, limits)
+    result = plan_sizes(sizes, cost_model, limits, solve, on_result)
+    *_, roomiest = sizes.problems.values()
+    return _diagnosed(result, roomiest, cost_model, limits)
 
 
 def _plan_by_shards(

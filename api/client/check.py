@@ -109,6 +109,8 @@ def _shape_reasons(plan: Mapping[str, object]) -> list[str]:
         for key in ("world_size", "ranks_per_host", *(("pod_size",) if "pod_size" in plan else ()))
         if not _natural(plan[key], 1)
     ]
+    if "kv_cache_bytes" in plan and not _natural(plan["kv_cache_bytes"], 0):
+        reasons.append("kv_cache_bytes is not a whole number")
     tables = plan["tables"]
     if not isinstance(tables, list) or not tables:
         return [*reasons, "tables is not a list with at least one table"]

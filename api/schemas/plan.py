@@ -72,6 +72,7 @@ class _PlanFacts(StrictModel):
     world_size: RankCount
     ranks_per_host: RankCount
     pod_size: RankCount | None = None
+    kv_cache_bytes: Annotated[int, Field(ge=0, le=2**60)] | None = None
     objective: JsonValue = None
 
 
@@ -112,6 +113,9 @@ class PlanSlice(StrictModel):
     world_size: int = Field(description="Of the whole plan. Unit: ranks.")
     ranks_per_host: int
     pod_size: int | None = Field(default=None, description="Ranks of a pod, where groups are pods. Unit: ranks.")
+    kv_cache_bytes: int | None = Field(
+        default=None, description="Of every rank, left to keys and values of users, if any are. Unit: bytes."
+    )
     objective: JsonValue
     termination: JsonValue
     rank: int

@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from api.schemas.base import Name, StrictModel, Title
 from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.dense import DenseSpec
+from api.schemas.kv_cache import KvCacheSpec
 from api.schemas.objectives import OrderedObjectiveSpec
 from api.schemas.referenced_plan import CheckpointPlanSpec, ReferencedPlanSpec
 from api.schemas.stash import StashSpec
@@ -244,6 +245,9 @@ class ServingSpec(StrictModel):
         description="Requests of one host; a plan must sustain them. null: any rate, and the plan tells the highest. "
         "Unit: requests per second.",
         examples=[500],
+    )
+    kv_cache: KvCacheSpec | None = Field(
+        default=None, description="Keys and values of users beside the tables; null: none are kept."
     )
     utilization_limit: Annotated[float, Field(gt=0, le=1)] = Field(
         default=DEFAULT_UTILIZATION_LIMIT,

@@ -31,6 +31,7 @@ _SILENT = frozenset(
         "pod_size",
         "checkpoint",
         "serving",
+        "kv_cache",
         "batch_size_per_rank",
         "requests_per_second",
         "plan",

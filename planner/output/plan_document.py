@@ -13,6 +13,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from planner.output.checkpoint_document import CheckpointDocument
 from planner.output.field_example import Example
+from planner.output.kv_cache_document import KvCacheDocument
 from planner.output.replica_groups_document import ReplicaGroupsDocument, ReplicaSyncDocument
 
 
@@ -388,6 +389,9 @@ class StepLoadsDocument(TypedDict):
     replica_sync: NotRequired[
         Annotated[ReplicaSyncDocument, "What keeping sharding groups alike takes; only of plans with such groups."]
     ]
+    kv_cache: NotRequired[
+        Annotated[KvCacheDocument, "What keys and values of users take and save; only of plans beside such a cache."]
+    ]
 
 
 class LoadsDocument(StepLoadsDocument):
@@ -411,6 +415,11 @@ class HeadDocument(TypedDict):
     ]
     replica_groups: NotRequired[
         Annotated[ReplicaGroupsDocument, "How the ranks of the job are divided into groups; only of such plans."]
+    ]
+    kv_cache_bytes: NotRequired[
+        Annotated[
+            int, "Of every rank, left to keys and values of users; only of plans beside such a cache. Unit: bytes."
+        ]
     ]
     objective: Annotated[ObjectiveDocument, "Predicted objective, bound and gap. Unit: seconds."]
     termination: Annotated[TerminationDocument, "Why the search ended."]
@@ -471,4 +480,7 @@ class ScoreDocument(TypedDict):
     stash: NotRequired[Annotated[StashDocument | None, "What is stashed; null where the spec stashes nothing."]]
     replica_sync: NotRequired[
         Annotated[ReplicaSyncDocument, "What keeping sharding groups alike takes; only where there are such groups."]
+    ]
+    kv_cache: NotRequired[
+        Annotated[KvCacheDocument, "What keys and values of users take and save; only beside such a cache."]
     ]

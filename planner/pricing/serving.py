@@ -12,6 +12,10 @@ A card works on one request at a time, so that it is busy for ``l(r) + m`` of ea
 busy for ``q (l(r) + m)`` of every second. The slowest card is the busiest: the plan of least latency is also the one
 that sustains the highest rate, ``utilization_limit / latency``, and a rate that the bound on the latency does not
 allow, no plan sustains.
+
+A cache of users' keys and values (:class:`planner.domain.problem.kv_cache.KvCache`) takes as much of every card, and
+what it misses is recomputed on all of them. With ``h`` the share of hits and ``c`` the seconds of a miss, a request has
+``(1 - h) c`` more on average, whatever lies where, which is added in the end like ``m``.
 """
 
 from collections.abc import Iterator
@@ -23,7 +27,9 @@ from numpy.typing import NDArray
 from cost_models.analytic.serving import MESSAGE_PHASES, message_seconds
 from cost_models.arrays import Floats
 from cost_models.text.number_text import at_most_text, number_text
+from cost_models.vocabulary import Evidence, Phase
 from planner.domain.formats.units import format_seconds
+from planner.domain.plan.kv_cache import KvCacheLoad
 from planner.domain.plan.plan import Evaluation, PlanResult, ServingLoad
 from planner.domain.problem.problem import Problem
 from planner.domain.problem.serving import Serving
@@ -39,25 +45,49 @@ def latency_without_shards(problem: Problem, shard_seconds: float) -> float:
     """Return what a plan takes beside the slowest sum of its shards' seconds; 0 for training steps."""
     if problem.serving is None or shard_seconds <= 0:
         return 0.0
-    return len(MESSAGE_PHASES) * message_seconds(problem.cluster.hardware).value
+    messages = len(MESSAGE_PHASES) * message_seconds(problem.cluster.hardware).value
+    return messages + _recompute_seconds(problem)
 
 
-def message_loads(problem: Problem, shard_seconds: Floats) -> Floats:
-    """Return the seconds of messages of every rank and phase; both arrays are (world_size, NUM_PHASES)."""
+def request_loads(problem: Problem, shard_seconds: Floats) -> Floats:
+    """Return what a request takes of every rank and phase beside shards; both arrays are (world_size, num_phases)."""
     loads = np.zeros_like(shard_seconds)
     if problem.serving is not None:
         is_asked = shard_seconds.any(axis=1)
         for phase in MESSAGE_PHASES:
             loads[is_asked, phase] = message_seconds(problem.cluster.hardware).value
+        if problem.kv_cache is not None:
+            loads[is_asked, Phase.KV_RECOMPUTE] = _recompute_seconds(problem)
     return loads
 
 
-def message_evidence(problem: Problem) -> NDArray[np.int8]:
-    """Return how well the seconds of messages are known, Evidence codes of shape (num_phases,)."""
+def request_evidence(problem: Problem) -> NDArray[np.int8]:
+    """Return how well the seconds of :func:`request_loads` are known, Evidence codes of shape (num_phases,)."""
     evidence = np.zeros(num_phases(problem), dtype=np.int8)
     if problem.serving is not None:
         evidence[list(MESSAGE_PHASES)] = message_seconds(problem.cluster.hardware).evidence
+        if problem.kv_cache is not None:
+            evidence[Phase.KV_RECOMPUTE] = Evidence.GIVEN
     return evidence
+
+
+def kv_cache_load(problem: Problem) -> KvCacheLoad | None:
+    """Return what the cache of keys and values takes and saves; ``None`` without one."""
+    cache, num_ranks = problem.kv_cache, problem.world_size
+    if cache is None:
+        return None
+    return KvCacheLoad(
+        bytes=cache.least_bytes,
+        users=cache.users(num_ranks),
+        hit_rate=cache.hit_rate(num_ranks),
+        recompute_seconds=cache.recompute_seconds,
+        seconds_per_request=cache.seconds_per_request(num_ranks),
+    )
+
+
+def _recompute_seconds(problem: Problem) -> float:
+    """Return the seconds by which a request is longer on average for what the cache misses."""
+    return 0.0 if problem.kv_cache is None else problem.kv_cache.seconds_per_request(problem.world_size)
 
 
 def serving_load(serving: Serving | None, busy_seconds: Floats) -> ServingLoad | None:

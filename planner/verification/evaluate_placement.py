@@ -29,7 +29,7 @@ from planner.pricing.predictions.analytic_prediction import analytic_prediction,
 from planner.pricing.predictions.learned_prediction import prediction, rank_seconds
 from planner.pricing.price_work import price_work
 from planner.pricing.replicas.sync import replica_load, sync_limits, sync_price, sync_start_seconds
-from planner.pricing.serving import message_evidence, message_loads, serving_load
+from planner.pricing.serving import kv_cache_load, request_evidence, request_loads, serving_load
 from planner.pricing.step.phases import (
     counted_phases,
     exposed_seconds,
@@ -49,7 +49,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     The placement must name only tables of the problem and only ranks that exist (``verify``
     says whether it does); it may come from anywhere.
     """
-    problem = problem.of_plan(placement.world_size)
+    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes)
     placed = PlacedWork.of(problem, placement)
     hardware, read = problem.cluster.hardware.recorded()
     predicted = price_work(problem, placed.work, table=placed.table, cost_model=cost_model, hardware=hardware)
@@ -83,11 +83,11 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         if problem.is_replicated:
             lower[:, Phase.REPLICA_SYNC], upper[:, Phase.REPLICA_SYNC] = sync_limits(problem, placed)
         least, most = start_limits(problem, placement, placed, cost_model)
-        limits = (lower + message_loads(problem, lower) + least, upper + message_loads(problem, upper) + most)
+        limits = (lower + request_loads(problem, lower) + least, upper + request_loads(problem, upper) + most)
         plan_prediction = analytic_prediction(
             problem, placed, cost_model, predicted, limits=_of_objective(problem, counted, limits)
         )
-    seconds += message_loads(problem, seconds)
+    seconds += request_loads(problem, seconds)
     seconds += starts.by_phase
     used = {
         problem.cluster.device_tier,
@@ -95,7 +95,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     }
     by_torchrec = placed.torchrec_bytes(problem) if isinstance(cost_model, TorchRecModel) else None
     evidence = np.maximum.reduce(
-        [np.max(known, axis=0, initial=0), message_evidence(problem), starts.evidence_by_phase]
+        [np.max(known, axis=0, initial=0), request_evidence(problem), starts.evidence_by_phase]
     )
     sync = np.zeros(problem.world_size)
     if problem.is_replicated:
@@ -175,6 +175,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         whole_step=step,
         stash=stash,
         starts=_start_loads(starts),
+        kv_cache=kv_cache_load(problem),
         replica_groups=replica_load(problem, _sync_bytes(problem, placed), sync),
     )
 

@@ -49,7 +49,7 @@ def verify(problem: Problem, placement: Placement) -> tuple[Issue, ...]:
 
     Pointers are into the plan document (``/tables/3/shards/0``).
     """
-    problem = problem.of_plan(placement.world_size)
+    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes)
     issues = [*_cluster_issues(problem, placement), *_table_set_issues(problem, placement)]
     tables = {table.name: table for table in problem.tables}
     shard_issues = _shard_issues(problem, tables, placement)
@@ -64,7 +64,22 @@ def verify(problem: Problem, placement: Placement) -> tuple[Issue, ...]:
     issues.extend(checkpoint_issues(problem, placement))
     issues.extend(_group_issues(problem, placement))
     issues.extend(_memory_issues(problem, placement))
+    issues.extend(_kv_cache_issues(problem, placement))
     return tuple(issues)
+
+
+def _kv_cache_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
+    """Yield an issue where the plan states another size of the cache of keys and values than it is judged with."""
+    cache, stated = problem.kv_cache, placement.kv_cache_bytes
+    if stated is None or (cache is not None and stated == cache.least_bytes):
+        return
+    takes = "no such cache" if cache is None else f"{format_bytes(cache.least_bytes)} of every rank"
+    yield Issue(
+        code="kv-cache",
+        pointer="/kv_cache_bytes",
+        message=f"the plan leaves {format_bytes(stated)} of every rank to keys and values; the spec has {takes}",
+        hint="list this size in serving.kv_cache.sizes_bytes, or plan again",
+    )
 
 
 def _cluster_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:

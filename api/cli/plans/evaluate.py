@@ -60,6 +60,8 @@ def _report_score(score: ScoreDocument) -> None:
         echo(f"  {f'fullest in {one.tier}':<15}  {used} of {capacity}, rank {rank['rank']}")
     if (sync := score.get("replica_sync")) is not None:
         echo(f"  averages         {format_seconds(sync['seconds_per_step'])} per step over sharding groups")
+    if (cache := score.get("kv_cache")) is not None:
+        echo(f"  keys and values  {format_seconds(cache['seconds_per_request'])} per request for misses")
     if checkpoint is not None:
         echo(f"  checkpoints      {format_seconds(checkpoint['lost_seconds_per_step'])} per step")
 

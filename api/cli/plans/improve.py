@@ -63,8 +63,9 @@ def improve_command(
         remaining_steps=MAX_REMAINING_STEPS if remaining_steps is None else remaining_steps,
         min_relative_gain=0.0 if remaining_steps is None else DEFAULT_MIN_RELATIVE_GAIN,
     )
-    of_groups = request.problem.of_plan(plan.placement.world_size)  # a job keeps the size of its groups
-    after = write_found(replace(request, problem=of_groups, previous=previous), output, form)
+    placed = plan.placement  # a job keeps the size of its groups, a host that of its cache of keys and values
+    same_sizes = request.problem.of_plan(placed.world_size, placed.kv_cache_bytes)
+    after = write_found(replace(request, problem=same_sizes, previous=previous), output, form)
     echo(explain_improvement(before, after, is_legal=evaluation.valid))
     echo(compare_plans(before, after))
 

@@ -5,6 +5,7 @@ from api.specs.checks.cluster import check_cluster, check_memory
 from api.specs.checks.dense import check_dense
 from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
 from api.specs.checks.hash_tables import check_hash_tables, check_hash_tables_of_cluster
+from api.specs.checks.kv_cache import check_kv_cache, check_kv_cache_fits
 from api.specs.checks.modules import check_modules
 from api.specs.checks.names import check_groups, check_names
 from api.specs.checks.objectives import check_objectives
@@ -30,6 +31,7 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_hash_tables(state, issues)
     check_groups(state, issues)
     check_serving(state, issues)
+    check_kv_cache(state, issues)
     check_objectives(state, issues)
     check_dense(state, issues)
     check_checkpoint_plan(state, issues)
@@ -47,6 +49,7 @@ def check_domain(state: SpecState, issues: IssueCollector) -> None:
     check_memory(state, issues)
     check_loadable_tables(state, issues)
     check_previous_groups(state, issues)
+    check_kv_cache_fits(state, issues)
     if state.problem is None or state.model is None or not issues.is_sound("/cost_model"):
         return
     try:

@@ -108,6 +108,7 @@ def to_placement(plan: PlanDocument | CompactPlanDocument, device_tier: Tier) ->
         world_size=plan.world_size,
         ranks_per_host=plan.ranks_per_host,
         pod_size=plan.pod_size,
+        kv_cache_bytes=plan.kv_cache_bytes,
         tables=tuple(
             TablePlacement(
                 name=table.name,

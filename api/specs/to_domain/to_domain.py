@@ -11,6 +11,7 @@ from api.specs.to_domain.checkpoint import checkpoint_of
 from api.specs.to_domain.dense import dense_of
 from api.specs.to_domain.goals import goals_of
 from api.specs.to_domain.pinned_tables import pin_tables
+from api.specs.to_domain.serving import serving_of
 from api.specs.to_domain.tables import tables_of
 from cost_models.hardware.hardware import Hardware
 from cost_models.vocabulary import Tier
@@ -18,7 +19,6 @@ from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.problem import SERVING_DENSE_MULTIPLIER, SERVING_INPUT_COPIES, Problem, Reservation
 from planner.domain.problem.replica_groups import ReplicaGroups
-from planner.domain.problem.serving import Serving
 from planner.domain.problem.stash import Stash
 from planner.domain.problem.table import Table
 from planner.orchestration.placement.renamed import with_checkpoint_plan
@@ -121,7 +121,7 @@ def _problem(
         tables=tables,
         cluster=cluster,
         batch_size_per_rank=spec.model.batch_size_per_rank,
-        serving=None if spec.serving is None else Serving(**dict(spec.serving)),
+        serving=None if spec.serving is None else serving_of(spec.serving),
         forward_comm_dtype=spec.model.forward_comm_dtype,
         backward_comm_dtype=spec.model.backward_comm_dtype,
         output_dtype=spec.model.output_dtype,

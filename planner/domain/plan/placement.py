@@ -54,6 +54,7 @@ class Placement:
     ranks_per_host: int
     tables: tuple[TablePlacement, ...]
     pod_size: int | None = None  # ranks of a pod of hosts; ``None`` if groups of ranks are hosts
+    kv_cache_bytes: float | None = None  # of every rank, left to keys and values; ``None`` if there is no such cache
 
     @property
     def ranks_per_group(self) -> int:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from cost_models.vocabulary import Evidence, Phase, Scheme, Tier
 from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.goals import GoalResult
+from planner.domain.plan.kv_cache import KvCacheLoad, KvCacheSize
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
 from planner.domain.plan.replicas import GroupSize, ReplicaLoad
@@ -143,6 +144,7 @@ class Evaluation:
     hardware_numbers: frozenset[str]
     checkpoint: CheckpointLoad | None = None  # where the problem says how the job is checkpointed
     serving: ServingLoad | None = None  # of a request
+    kv_cache: KvCacheLoad | None = None  # where keys and values of users lie beside the tables
     prediction: Prediction | None = None  # of a model that knows its errors
     whole_step: WholeStep | None = None  # of a training step of which the dense part is known
     stash: StashLoad | None = None  # where the problem lets weights leave the device
@@ -206,6 +208,7 @@ class Plan:
     gap_parts: GapParts | None = None  # None of proven plans, and where the bound is not of this search
     goals: tuple[GoalResult, ...] = ()  # in their order; () where the objective is all
     group_sizes: tuple[GroupSize, ...] = ()  # all that were considered, in increasing order; () without a choice
+    kv_cache_sizes: tuple[KvCacheSize, ...] = ()  # the same of the cache of keys and values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

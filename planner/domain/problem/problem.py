@@ -12,6 +12,7 @@ from planner.domain.problem.checkpoint_plan import CheckpointPlan
 from planner.domain.problem.cluster import Cluster
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.goals import CHECKPOINT_UPLOAD, STEP_TIME, Goal
+from planner.domain.problem.kv_cache import KvCache
 from planner.domain.problem.replica_groups import ReplicaGroups
 from planner.domain.problem.serving import Serving
 from planner.domain.problem.stash import Stash
@@ -159,12 +160,29 @@ class Problem:
         else:
             yield from map(self.of_group, groups.sizes)
 
-    def of_plan(self, world_size: int) -> "Problem":
+    @property
+    def kv_cache(self) -> KvCache | None:
+        """The cache of keys and values beside the tables, if there is one."""
+        return None if self.serving is None else self.serving.kv_cache
+
+    def of_kv_cache_size(self, size_bytes: float) -> "Problem":
+        """Return the problem beside a cache of keys and values that takes so much of every rank."""
+        if self.serving is None or self.serving.kv_cache is None:
+            raise ValueError("Expected a problem with a cache of keys and values.")
+        return replace(self, serving=replace(self.serving, kv_cache=self.serving.kv_cache.of_size(size_bytes)))
+
+    def of_plan(self, world_size: int, kv_cache_bytes: float | None = None) -> "Problem":
         """Return the problem that a plan for so many ranks is a plan of.
 
-        That of a sharding group of this size, where it may have it. Any other plan is judged against the largest group.
+        That of sharding groups of its ranks, and of the cache of keys and values that it leaves ``kv_cache_bytes`` of
+        every rank to, where they may have these sizes. Any other plan is judged against the largest group, and the
+        smallest cache.
         """
-        groups = self.replica_groups
-        if groups is None or groups.is_decided:
-            return self
-        return self.of_group(world_size if world_size in groups.sizes else groups.sizes[-1])
+        groups, cache = self.replica_groups, self.kv_cache
+        if groups is not None and not groups.is_decided:
+            return self.of_group(world_size if world_size in groups.sizes else groups.sizes[-1])
+        if cache is not None and not cache.is_decided:
+            if kv_cache_bytes is None or kv_cache_bytes not in cache.sizes_bytes:
+                kv_cache_bytes = cache.least_bytes
+            return self.of_kv_cache_size(kv_cache_bytes)
+        return self

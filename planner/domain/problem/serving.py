@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from planner.domain.expect import expect
+from planner.domain.problem.kv_cache import KvCache
 
 #: Where requests of equal length come at random, one then waits for two others on average:
 #: rho / (2 (1 - rho)) service times (Pollaczek and Khinchine's formula for a queue M/D/1).
@@ -16,6 +17,7 @@ class Serving:
 
     samples_per_request: int
     requests_per_second: float | None = None  # where given, a rate that a plan must sustain
+    kv_cache: KvCache | None = None  # keys and values of users, beside the tables
     utilization_limit: float = DEFAULT_UTILIZATION_LIMIT  # busy share of the time of every card, at most
 
     def __post_init__(self) -> None:

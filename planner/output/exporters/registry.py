@@ -122,6 +122,7 @@ def _placement(document: CompactPlanDocument) -> Placement:
         world_size=document["world_size"],
         ranks_per_host=document["ranks_per_host"],
         pod_size=document.get("pod_size"),
+        kv_cache_bytes=document.get("kv_cache_bytes"),
         tables=tuple(_placed(table) for table in document["tables"]),
     )
 

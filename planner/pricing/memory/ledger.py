@@ -242,15 +242,16 @@ def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
 
     TorchRec's ``HeuristicalStorageReservation``: a margin, a multiple of the dense
     parameters, and copies of one local batch's ids, poolings not counted. Activations of the dense part are reserved
-    where the spec gives them, less what stashed weights make room for.
+    where the spec gives them, less what stashed weights make room for, and so are keys and values of users.
     """
-    rules, activations = problem.reservation, problem.dense.activation_bytes
+    rules, activations, cache = problem.reservation, problem.dense.activation_bytes, problem.kv_cache
     return {
         "margin": capacity_bytes - math.floor((1 - rules.hbm_fraction) * capacity_bytes),
         "dense_parameters": rules.dense_multiplier * problem.dense.parameter_bytes,
         "input_batches": float(math.ceil(problem.batch_pooling * ID_BYTES)) * rules.input_copies,
         "collective_buffers": rules.collective_bytes,
         **({} if activations is None else {"activations": activations - room_bytes(problem)}),
+        **({} if cache is None else {"kv_cache": cache.least_bytes}),
     }
 
 

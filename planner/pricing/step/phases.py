@@ -20,13 +20,18 @@ def phases_of(problem: Problem) -> tuple[Phase, ...]:
 
 
 def step_phases_of(problem: Problem) -> tuple[Phase, ...]:
-    """Return the phases of a step; averages over replicas are one where the job has several groups."""
+    """Return the phases of a step, or of a request.
+
+    Averages over replicas are one where the job has several groups, recomputation where keys and values are cached.
+    """
+    if problem.kv_cache is not None:
+        return (*STEP_PHASES, Phase.KV_RECOMPUTE)
     return (*STEP_PHASES, Phase.REPLICA_SYNC) if problem.is_replicated else STEP_PHASES
 
 
 def num_phases(problem: Problem) -> int:
-    """Return how many phases, in their order, prices of a problem have: the last one only where there are replicas."""
-    return NUM_PHASES + problem.is_replicated
+    """Return how many phases, in their order, prices of a problem have: those of cost models, and its own."""
+    return max(NUM_PHASES, 1 + max(step_phases_of(problem)))
 
 
 def in_phases_of(problem: Problem, values: NDArray[_Number], fill: float) -> NDArray[_Number]:

@@ -11,6 +11,7 @@ from planner.output.explain.shard_groups import bytes_of, rank_loads, ranks_with
 from planner.output.explain.text.checkpoint import checkpoint_lines
 from planner.output.explain.text.fullest_ranks import fullest_ranks
 from planner.output.explain.text.gap import gap_lines
+from planner.output.explain.text.kv_cache import kv_cache_lines
 from planner.output.explain.text.layout import (
     INDENT,
     WIDTH,
@@ -42,6 +43,7 @@ PHASE_GLYPHS = {
     "prefetch": "+",
     "checkpoint": "×",
     "replica_sync": "≈",
+    "kv_recompute": "○",
 }
 #: In the source of a default: how many tables it is for, of how many.
 _OF_TABLES = re.compile(r"([0-9,]+) of ([0-9,]+) tables?")
@@ -72,6 +74,7 @@ def explain_plan(plan: CompactPlanDocument) -> str:
         prediction_lines(plan),
         movement_lines(plan),
         _serving(plan),
+        kv_cache_lines(plan),
         replica_group_lines(plan),
         _phases(plan),
         start_lines(plan),

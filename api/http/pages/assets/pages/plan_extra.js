@@ -3,6 +3,7 @@
 import { h } from "../dom.js";
 import * as format from "../format.js";
 import { evidence, facts, section, table } from "../parts.js";
+import { kvCacheSection } from "./plan_kv_cache.js";
 import { replicaGroupsSection } from "./plan_groups.js";
 
 /** The sections that a plan has. */
@@ -12,6 +13,7 @@ export function extraSections(plan) {
     plan.whole_step && wholeStepSection(plan.whole_step),
     plan.prediction && predictionSection(plan.prediction, plan.surrogate),
     plan.serving && servingSection(plan.serving),
+    plan.kv_cache && kvCacheSection(plan.kv_cache),
     plan.replica_groups && replicaGroupsSection(plan),
     plan.tiers?.length > 0 && tiersSection(plan.tiers, unit),
     plan.movement && movementSection(plan.movement, unit),

@@ -15,6 +15,7 @@ const PHASE_COLOURS = {
   prefetch: 4,
   checkpoint: 7,
   replica_sync: 5,
+  kv_recompute: 6,
 };
 
 /** Where the time of a step, or of a request, goes. */

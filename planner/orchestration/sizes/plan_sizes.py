@@ -1,29 +1,33 @@
-"""Plans with the best size of sharding groups: every size is bounded, and those that may win are searched.
+"""Plans with the best size of something: every size is bounded, and those that may win are searched.
 
-1. *Look*: the options of a group are priced and bounded without a search. Sizes whose tables cannot fit drop out.
+What has a size makes a problem of its own of each: sharding groups, or a cache that shares the memory of ranks with the
+tables (:class:`Sizes`).
+
+1. *Look*: the options of each problem are priced and bounded without a search. Sizes whose tables cannot fit drop out.
 2. *Search* each size, the one that promises most first, for equal parts of the time. A size whose bound is no better
    than the best plan so far, by more than the gap that was asked for, is ruled out.
 3. *Go on* with the better half of the sizes that may still win, for the time that is left.
 
-The published bound is the least of all sizes' bounds, so that it holds whatever the size of groups. Every size with its
-plan's price or its bound is a part of the answer.
+The published bound is the least of all sizes' bounds, so that it holds whatever the size. Every size with its plan's
+price or its bound is a part of the answer.
 """
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from cost_models.protocol import CostModel
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.domain.problem.problem import Problem
 from planner.orchestration.answers.finish_plan import relative_gap_of, result_of
 from planner.orchestration.answers.incumbents import WORTH_REPORTING, OnResult
-from planner.orchestration.group_sizes.candidates import Candidate
+from planner.orchestration.sizes.candidates import Candidate
+from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.partitioners.base import RESOLUTION, SolveLimits
 from planner.solver.problem import Reason
 
-#: Plans the problem of one group: the problem, its limits, and who hears of improvements.
+#: Plans the problem of one size: the problem, its limits, and who hears of improvements.
 Solve = Callable[[Problem, SolveLimits, OnResult | None], PlanResult]
 
 _LOOKED_AT = 0.3  # of the time limit, at most, for bounds before the searches
@@ -32,33 +36,39 @@ _LEAST_SECONDS = 1e-3  # of a search
 _CLOCK = "time"
 
 
-def plan_group_sizes(
-    problem: Problem, cost_model: CostModel, limits: SolveLimits, solve: Solve, on_result: OnResult | None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The sizes that something may have."""
+
+    noun: str  # "sizes of sharding groups"
+    problems: Mapping[float, Problem]  # by size, from the one with least room for tables to the one with most
+    #: whether every placement of a problem is one of those after it, too, and its shards take as long there
+    is_nested: bool
+    noted: Callable[[Plan, Sequence[Candidate]], Plan]  # the plan with what is known of each size
+
+
+def plan_sizes(
+    sizes: Sizes, cost_model: CostModel, limits: SolveLimits, solve: Solve, on_result: OnResult | None
 ) -> PlanResult:
-    """Plan a problem whose sharding groups may have several sizes.
-
-    ``solve`` plans the problem of a group of one size.
-    """
-    return _GroupSizes(problem, cost_model, limits, solve, on_result).result()
+    """Plan with the best of several sizes; ``solve`` plans the problem of one."""
+    return _Search(sizes, cost_model, limits, solve, on_result).result()
 
 
-class _GroupSizes:
+class _Search:
     """All sizes of one solve."""
 
     def __init__(
         self,
-        problem: Problem,
+        sizes: Sizes,
         cost_model: CostModel,
         limits: SolveLimits,
         solve: Solve,
         on_result: OnResult | None,
     ) -> None:
-        assert problem.replica_groups is not None
+        self._sizes = sizes
         self._cost_model, self._limits, self._solve, self._on_result = cost_model, limits, solve, on_result
         self._began_seconds = time.monotonic()
-        self._candidates = [
-            Candidate(size=size, problem=problem.of_group(size)) for size in problem.replica_groups.sizes
-        ]
+        self._candidates = [Candidate(size=size, problem=problem) for size, problem in sizes.problems.items()]
         self._streamed_seconds = math.inf
         self._is_cut_by_clock = False
 
@@ -91,12 +101,24 @@ class _GroupSizes:
         )
 
     def _look(self) -> None:
-        """Bound sizes, the largest first: those have most memory, and none may be left unbounded for nothing."""
+        """Bound sizes, those with most room first: none of them may be left unbounded for nothing."""
         for one in reversed(self._candidates):
             if self._left_seconds < (1 - _LOOKED_AT) * self._limits.time_limit_seconds:
                 self._is_cut_by_clock = True
                 return
             one.look(self._cost_model)
+            self._carry(one)
+
+    def _carry(self, known: Candidate) -> None:
+        """Raise the bounds of sizes with less room: what holds of all placements holds of theirs.
+
+        What plans take beside their shards is of the size.
+        """
+        if not self._sizes.is_nested:
+            return
+        of_shards = known.bound_seconds - seconds_without_shards(known.problem, known.bound_seconds)
+        for one in self._candidates[: self._candidates.index(known)]:
+            one.raise_bound(of_shards)
 
     def _search(self, order: list[Candidate]) -> float:
         """Search sizes in this order; return the part of all work that they took."""
@@ -114,6 +136,7 @@ class _GroupSizes:
             waits = 1.0 if len(order) == 1 else _SEARCHED
             limits = self._within(waits * left_seconds / (len(order) - index), part)
             one.take(self._solve(one.problem, limits, self._streamed(one)))
+            self._carry(one)
             spent += part
         return spent
 
@@ -131,6 +154,7 @@ class _GroupSizes:
                 return
             limits = self._within(self._left_seconds / (len(better) - index), part / len(better))
             one.take(self._solve(one.problem, limits, self._streamed(one)))
+            self._carry(one)
 
     def _streamed(self, candidate: Candidate) -> OnResult | None:
         """Return who passes on the plans of a size that are better than those of all sizes before."""
@@ -170,7 +194,7 @@ class _GroupSizes:
         plan = self._bounded(best.plan, min(one.bound_seconds for one in self._candidates))
         gap = plan.relative_gap
         is_proven = gap is not None and gap <= self._limits.relative_gap + RESOLUTION
-        detail = f"within relative_gap {self._limits.relative_gap:g} of the bound over all sizes of sharding groups"
+        detail = f"within relative_gap {self._limits.relative_gap:g} of the bound over all {self._sizes.noun}"
         searched = [one for one in self._candidates if one.state == "planned"]
         is_cut = self._is_cut_by_clock or any(one.limit == _CLOCK for one in searched)
         ended = time.monotonic()
@@ -178,20 +202,20 @@ class _GroupSizes:
             plan,
             reason=Reason.OPTIMAL if is_proven else Reason.FEASIBLE,
             limit=_CLOCK if is_cut else None if is_proven else best.limit or "deterministic_time",
-            detail=detail if is_proven else f"best of {len(searched)} sizes of sharding groups that were searched",
+            detail=detail if is_proven else f"best of {len(searched)} {self._sizes.noun} that were searched",
             solver_seconds=ended - self._began_seconds,
             found_seconds=best.found_at_seconds - self._began_seconds,
-            group_sizes=tuple(one.as_considered() for one in self._candidates),
         )
-        return result_of(plan)
+        return result_of(self._sizes.noted(plan, self._candidates))
 
     def _without_plan(self) -> PlanResult:
-        """Return that no size has a plan, with what the largest lacks."""
-        largest = self._candidates[-1]
-        found = self._solve(largest.problem, self._within(max(self._left_seconds, 0.0), 1.0), None)
+        """Return that no size has a plan, with what the one with most room lacks."""
+        roomiest = self._candidates[-1]
+        found = self._solve(roomiest.problem, self._within(max(self._left_seconds, 0.0), 1.0), None)
         is_proven = all(one.state == "infeasible" for one in self._candidates)
-        sizes = ", ".join(str(one.size) for one in self._candidates)
-        detail = f"no plan in sharding groups of {sizes} ranks; of {largest.size}: {found.detail}"
+        detail = (
+            f"no plan with any of {len(self._candidates)} {self._sizes.noun}; of {roomiest.size:,.0f}: {found.detail}"
+        )
         return replace(
             found,
             plan=None,

@@ -1,4 +1,4 @@
-"""What is known of each size of sharding groups: a bound on its plans, its best plan, or why it has none."""
+"""What is known of each size of something: a bound on its plans, its best plan, or why it has none."""
 
 import math
 import time
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cost_models.protocol import CostModel
 from planner.domain.plan.plan import Plan, PlanResult
-from planner.domain.plan.replicas import GroupSize, SizeState
+from planner.domain.plan.replicas import SizeState
 from planner.domain.problem.problem import Problem
 from planner.orchestration.answers.finish_plan import charged_seconds
 from planner.orchestration.limits.shortfalls import Infeasibility
@@ -20,9 +20,9 @@ from planner.solver.problem import Reason
 
 @dataclass(slots=True, kw_only=True)
 class Candidate:
-    """A size of sharding groups, the problem of one group, and what is known of its plans."""
+    """A size, the problem once it is decided, and what is known of its plans."""
 
-    size: int
+    size: float
     problem: Problem
     bound_seconds: float = 0.0  # of all its plans; infinite where it has none
     state: SizeState = "not_searched"
@@ -40,7 +40,7 @@ class Candidate:
         """Raise the bound by what needs no search, and note where the tables cannot fit."""
         listed = list_and_price(self.problem, cost_model)
         if isinstance(listed, Infeasibility):
-            # One group of all ranks may read rows from host memory, which its search decides.
+            # Where tables may lie in host memory, too, the search decides.
             if listed.proven and self.problem.is_replicated:
                 self._rule_out("; ".join(short.message for short in listed.shortfalls))
             return
@@ -63,24 +63,20 @@ class Candidate:
             self.limit = result.limit
         self.bound_seconds = min(self.bound_seconds, self.seconds)
 
+    def raise_bound(self, shard_seconds: float) -> None:
+        """Raise the bound to plans whose shards take so long, and what is beside them."""
+        if self.state != "infeasible":
+            bound = shard_seconds + seconds_without_shards(self.problem, shard_seconds)
+            self.bound_seconds = min(max(self.bound_seconds, bound), self.seconds)
+
     def is_close(self, seconds: float, gap: float) -> bool:
         """Whether none of its plans is better than ``seconds`` by more than the gap."""
         return self.bound_seconds * (1 + gap) >= seconds
 
-    def as_considered(self) -> GroupSize:
-        """Return what the plan says of this size."""
-        groups, plan = self.problem.replica_groups, self.plan
-        assert groups is not None
-        load = None if plan is None else plan.evaluation.replica_groups
-        return GroupSize(
-            sharding_group_size=self.size,
-            num_groups=groups.num_groups(self.size),
-            state=self.state,
-            objective_seconds=None if plan is None else plan.evaluation.objective_seconds,
-            lower_bound_seconds=self.bound_seconds if math.isfinite(self.bound_seconds) else 0.0,
-            sync_seconds_per_step=None if load is None else load.seconds_per_step,
-            detail=self.detail,
-        )
+    @property
+    def known_bound_seconds(self) -> float:
+        """A number that no plan of this size is better than; 0 where nothing is known, or it has no plan."""
+        return self.bound_seconds if math.isfinite(self.bound_seconds) else 0.0
 
     def _rule_out(self, why: str) -> None:
         self.state, self.bound_seconds, self.detail = "infeasible", math.inf, why

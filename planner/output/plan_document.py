@@ -13,6 +13,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from planner.output.checkpoint_document import CheckpointDocument
 from planner.output.field_example import Example
+from planner.output.growth_document import TableGrowthDocument
 from planner.output.kv_cache_document import KvCacheDocument
 from planner.output.replica_groups_document import ReplicaGroupsDocument, ReplicaSyncDocument
 
@@ -386,6 +387,9 @@ class StepLoadsDocument(TypedDict):
         WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."
     ]
     stash: Annotated[StashDocument | None, "What is stashed; null where the spec stashes nothing."]
+    growth: NotRequired[
+        Annotated[list[TableGrowthDocument], "Hash tables that grow with their ids; only of plans that have some."]
+    ]
     replica_sync: NotRequired[
         Annotated[ReplicaSyncDocument, "What keeping sharding groups alike takes; only of plans with such groups."]
     ]
@@ -478,6 +482,9 @@ class ScoreDocument(TypedDict):
         Annotated[WholeStepDocument | None, "A training step with its dense part; null if the spec does not time that."]
     ]
     stash: NotRequired[Annotated[StashDocument | None, "What is stashed; null where the spec stashes nothing."]]
+    growth: NotRequired[
+        Annotated[list[TableGrowthDocument], "Hash tables that grow with their ids; only of plans that have some."]
+    ]
     replica_sync: NotRequired[
         Annotated[ReplicaSyncDocument, "What keeping sharding groups alike takes; only where there are such groups."]
     ]

@@ -19,6 +19,7 @@ from planner.domain.plan.step_memory import StepMemory
 from planner.domain.problem.problem import Problem
 from planner.pricing.checkpoint import checkpoint_load
 from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, has_keys
+from planner.pricing.hash_tables.growth import table_growth
 from planner.pricing.hash_tables.slot_columns import SLOT_LINES, has_slots
 from planner.pricing.memory.ledger import LINES, capacity_bytes, reserved_by_tier
 from planner.pricing.memory.stash_load import stash_load, stashed_by_rank
@@ -174,6 +175,7 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         prediction=plan_prediction,
         whole_step=step,
         stash=stash,
+        growth=table_growth(problem, placed, ledger.by_tier()),
         starts=_start_loads(starts),
         kv_cache=kv_cache_load(problem),
         replica_groups=replica_load(problem, _sync_bytes(problem, placed), sync),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from cost_models.vocabulary import Evidence, Phase, Scheme, Tier
 from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.goals import GoalResult
+from planner.domain.plan.growth import TableGrowth
 from planner.domain.plan.kv_cache import KvCacheLoad, KvCacheSize
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
@@ -148,6 +149,7 @@ class Evaluation:
     prediction: Prediction | None = None  # of a model that knows its errors
     whole_step: WholeStep | None = None  # of a training step of which the dense part is known
     stash: StashLoad | None = None  # where the problem lets weights leave the device
+    growth: tuple[TableGrowth, ...] = ()  # of hash tables that grow with their ids
     starts: tuple[StartLoad, ...] = ()  # in the seconds of every rank; () where none are priced
     replica_groups: ReplicaLoad | None = None  # where the tables are sharded inside groups of the job's ranks
 

@@ -17,6 +17,7 @@ from planner.domain.problem.checkpoint import CheckpointLoad
 from planner.output.checkpoint_document import CheckpointDocument
 from planner.output.compact_plan_document import CompactCheckpointDocument, CompactPlanDocument, CompactTableDocument
 from planner.output.exporters.image import image_of
+from planner.output.growth_document import TableGrowthDocument
 from planner.output.kv_cache_document import KvCacheDocument, KvCacheSizeDocument
 from planner.output.plan_document import (
     EvidenceDocument,
@@ -196,6 +197,8 @@ def _step_loads(
         "whole_step": None if evaluation.whole_step is None else image_of(WholeStepDocument, evaluation.whole_step),
         "stash": None if evaluation.stash is None else image_of(StashDocument, evaluation.stash),
     }
+    if evaluation.growth:
+        loads["growth"] = [image_of(TableGrowthDocument, one) for one in evaluation.growth]
     if evaluation.replica_groups is not None:
         considered = [image_of(GroupSizeDocument, size) for size in sizes]
         loads["replica_sync"] = image_of(ReplicaSyncDocument, evaluation.replica_groups, sizes=considered)

@@ -109,24 +109,34 @@ def keyed_bytes(problem: Problem, work: ShardWork, table: Ints) -> Mapping[str, 
     bucket, words = columns.bucket_size[table], columns.score_words[table]
     share, value = np.nan_to_num(work.cache_load_factor, nan=0.0), value_bytes(work)
     is_hybrid, is_cache = work.kernel == Kernel.HASH_HYBRID, work.kernel == Kernel.HASH_CACHING
-    slots = _aligned(np.maximum(work.shard_rows, 1), bucket)
-    near = np.where(is_hybrid | is_cache, _aligned(np.maximum(np.floor(slots * share), 1), DEVICE_BUCKET_SIZE), 0.0)
+    slots, asked = _slots(work, bucket), main_slots(work, bucket)
+    near = np.where(is_hybrid | is_cache, aligned(np.maximum(np.floor(slots * share), 1), DEVICE_BUCKET_SIZE), 0.0)
     near += np.where(is_cache, float(OVERFLOW_BUCKETS * DEVICE_BUCKET_SIZE), 0.0)
-    main = _Main.of(columns, table, np.where(is_hybrid, np.maximum(np.floor(slots * (1 - share)), 1), slots))
+    main = _Main.of(columns, table, asked)
     state = main.values * state_numbers(work) * work.element_bytes
     page = np.where(work.kernel == Kernel.HASH, DEVICE_PAGE_BYTES, HOST_PAGE_BYTES)
     return {
-        "weights": _aligned(main.values * value, page) - state,
+        "weights": aligned(main.values * value, page) - state,
         "optimizer_state": state,
         "row_optimizer_state": np.zeros(work.num_shards),
-        "row_keys": _index(main.keys, bucket, words),
-        "cache": _aligned(near * value, DEVICE_PAGE_BYTES),
+        "row_keys": index_bytes(main.keys, bucket, words),
+        "cache": aligned(near * value, DEVICE_PAGE_BYTES),
         # The overflow of a cache is one bucket.
-        "cache_index": _index(near, DEVICE_BUCKET_SIZE, words)
+        "cache_index": index_bytes(near, DEVICE_BUCKET_SIZE, words)
         - np.where(is_cache, (OVERFLOW_BUCKETS - 1) * BUCKET_BYTES, 0.0),
-        "growth": _index(main.keys_before, bucket, words) + main.copied_values * value,
+        "growth": index_bytes(main.keys_before, bucket, words) + main.copied_values * value,
         "distinct_rows": _step(work, value, is_hybrid | (work.kernel == Kernel.HASH_HOST)),
     }
+
+
+def main_slots(work: ShardWork, bucket: Ints) -> Floats:
+    """Return the slots that each shard has besides those of a cache, as they are asked for: not in whole buckets."""
+    slots, share = _slots(work, bucket), np.nan_to_num(work.cache_load_factor, nan=0.0)
+    return np.where(work.kernel == Kernel.HASH_HYBRID, np.maximum(np.floor(slots * (1 - share)), 1), slots)
+
+
+def _slots(work: ShardWork, bucket: Ints) -> Floats:
+    return aligned(np.maximum(work.shard_rows, 1), bucket)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +152,14 @@ class _Main:
     def of(cls, columns: HashColumns, table: Ints, asked: Floats) -> "_Main":
         """Return what tables come to that are asked to have so many slots."""
         bucket, evicts = columns.bucket_size[table], columns.index_factor[table] == 1
-        slots = _aligned(asked, bucket)
-        starts = np.minimum(_aligned(columns.initial_slots[table], bucket), slots)
+        slots = aligned(asked, bucket)
+        starts = np.minimum(aligned(columns.initial_slots[table], bucket), slots)
         grows = starts < slots
         doublings = np.ceil(np.log2(slots / starts) * (1 - _ROUNDING))
         before = np.where(grows, starts * 2.0 ** (doublings - 1), 0.0)
         # Without eviction the index doubles past its slots, and as many values are added as slots to the index.
         keys = np.where(
-            grows, NO_EVICTION_FACTOR * starts * 2.0**doublings, _aligned(NO_EVICTION_FACTOR * asked, bucket)
+            grows, NO_EVICTION_FACTOR * starts * 2.0**doublings, aligned(NO_EVICTION_FACTOR * asked, bucket)
         )
         return cls(
             keys=np.where(evicts, slots, keys),
@@ -159,11 +169,10 @@ class _Main:
         )
 
 
-def _index(slots: Floats, bucket: Ints | int, words: Ints) -> Floats:
+def index_bytes(slots: Floats | float, bucket: Ints | int, words: Ints | int) -> Floats:
     """Return the bytes of the index of so many slots."""
-    held: Floats = (
-        slots * (KEY_BYTES + DIGEST_BYTES + SCORE_BYTES * words + COUNT_BYTES) + slots / bucket * BUCKET_BYTES
-    )
+    of_slots = slots * (KEY_BYTES + DIGEST_BYTES + SCORE_BYTES * words + COUNT_BYTES)
+    held: Floats = np.asarray(of_slots + slots / bucket * BUCKET_BYTES)
     return held
 
 
@@ -175,7 +184,7 @@ def _step(work: ShardWork, value: Floats, reads_host: Bools) -> Floats:
     return held
 
 
-def _aligned(amount: Floats | Ints, step: Floats | Ints | float) -> Floats:
+def aligned(amount: Floats | Ints | float, step: Floats | Ints | float) -> Floats:
     """Round up to whole steps."""
     rounded: Floats = np.ceil(amount / step) * step
     return rounded

@@ -52,10 +52,22 @@ WINDOWS_OF_MAP = 2.0
 KEY_AND_POINTER_BYTES = 16.0
 #: Of a step: the lookup; of the optimizer that of its state, the update and that of the weights.
 FORWARD_LAUNCHES, BACKWARD_LAUNCHES = 1.0, 3.0
-_MAPS = np.arange(1, 41)
+#: Maps that are counted: more than there are ids for.
+MOST_MAPS = 40
+_MAPS = np.arange(1, MOST_MAPS + 1)
 #: Ids that so many maps have room for, and their slots.
 _ROOM = np.cumsum(MAX_LOAD_FACTOR * FIRST_MAP_SLOTS * 2.0 ** (_MAPS - 1) - SPARE_SLOTS)
 _SLOTS = FIRST_MAP_SLOTS * (2.0**_MAPS - 1)
+
+
+def room_of_maps(number: int) -> float:
+    """Return how many ids so many maps have room for."""
+    return float(_ROOM[number - 1])
+
+
+def slots_of_maps(number: int) -> float:
+    """Return the slots of so many maps."""
+    return float(_SLOTS[number - 1])
 
 
 def num_maps(ids: Floats) -> Ints:

@@ -11,6 +11,7 @@ from planner.output.explain.shard_groups import bytes_of, rank_loads, ranks_with
 from planner.output.explain.text.checkpoint import checkpoint_lines
 from planner.output.explain.text.fullest_ranks import fullest_ranks
 from planner.output.explain.text.gap import gap_lines
+from planner.output.explain.text.growth import growth_lines
 from planner.output.explain.text.kv_cache import kv_cache_lines
 from planner.output.explain.text.layout import (
     INDENT,
@@ -82,6 +83,7 @@ def explain_plan(plan: CompactPlanDocument) -> str:
         _rank_bytes(plan),
         step_memory_lines(plan),
         stash_lines(plan),
+        growth_lines(plan),
         _tiers(plan),
         checkpoint_lines(plan),
         _schemes(plan),

@@ -37,6 +37,7 @@ NVIDIA recsys-examples 43465ae, ``corelib/dynamicemb/dynamicemb``.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, overload
 
 import numpy as np
 
@@ -169,11 +170,14 @@ class _Main:
         )
 
 
-def index_bytes(slots: Floats | float, bucket: Ints | int, words: Ints | int) -> Floats:
+@overload
+def index_bytes(slots: float, bucket: float, words: float) -> float: ...
+@overload
+def index_bytes(slots: Floats, bucket: Ints | int, words: Ints) -> Floats: ...
+def index_bytes(slots: Any, bucket: Any, words: Any) -> Any:
     """Return the bytes of the index of so many slots."""
     of_slots = slots * (KEY_BYTES + DIGEST_BYTES + SCORE_BYTES * words + COUNT_BYTES)
-    held: Floats = np.asarray(of_slots + slots / bucket * BUCKET_BYTES)
-    return held
+    return of_slots + slots / bucket * BUCKET_BYTES
 
 
 def _step(work: ShardWork, value: Floats, reads_host: Bools) -> Floats:

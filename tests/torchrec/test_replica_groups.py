@@ -10,7 +10,7 @@ from planner.domain.problem.replica_groups import ReplicaGroups
 from tests.support.planning.builders import make_cluster
 from tests.support.thorough import thorough
 from tests.support.torchrec.hand_plans import MIXED, SEQUENCES
-from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, compare, run_cases
+from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, compare, outcomes, run_cases
 from tests.support.torchrec.model import TableSpec
 from tests.support.torchrec.service_plans import grouped_plan
 
@@ -74,3 +74,25 @@ def test_groups_train_like_the_unsharded_model(
         assert difference.misplaced == []
         assert difference.largest < TOLERANCE, difference
         assert min(difference.moves.values()) > LEAST_MOVE, difference.moves
+
+
+@thorough
+@pytest.mark.parametrize("averages", [False, True])
+def test_fully_sharded_groups(averages: bool, tmp_path: Path) -> None:
+    """Lookups have all weights and a part of their average; without ``sync`` they see no other group's last update."""
+    tables = tuple(
+        TableSpec(name=f"t_{scheme}", rows=48, columns=32, features=(f"f_{scheme}",), scheme=scheme, kernel="fused")
+        for scheme in ("table_wise", "row_wise")
+    )
+    plan = grouped_plan(tables, 4, 4, {"sharding_group_size": 2}, optimizer="sgd")
+    case = Case(name="groups", tables=tables, plan=plan, optimizer="sgd", fully_sharded=True, averages=averages)
+    run_cases([case], world_size=4, ranks_per_host=4, folder=tmp_path)
+    difference = max(compare(case, ranks, 4, tmp_path).largest for ranks in ranks_of(plan["replica_groups"]))
+    assert (difference < TOLERANCE) == averages
+    assert averages or difference > LEAST_MOVE
+    for held in outcomes("groups", 4, tmp_path):
+        at = {moment: sorted((weights, part) for what, weights, part in held if what == moment) for moment, *_ in held}
+        assert at["lookup"][0][0] > 0
+        assert at["dense"] == [(0, part) for _, part in at["lookup"]]
+        assert at["lookup"] == [(weights, weights // 2) for weights, _ in at["update"]]
+        assert {part for _, part in at["update"]} == {0}

@@ -16,6 +16,12 @@ from planner.options.runtimes.torchrec.rules import TorchRec
 _WHERE = "/hardware/replica_groups"
 _SIZE = f"{_WHERE}/sharding_group_size"
 _SHOWN = 20  # sizes that a message names
+#: TorchRec 1.8.0 ``DMPCollection._sync_mcc_modules``, by the mode of a hash table.
+_OF_HASH_TABLES = {
+    "zch": "TorchRec's DMPCollection fails at its first average of zch tables, whose modules have no sync_identities",
+    "mpzch": "one sharding group merges the ids of all at every average, for which neither seconds nor bytes are known",
+}
+_OF_OTHER_HASH_TABLES = "every sharding group would give ids rows of its own"
 
 
 def check_replica_groups(state: SpecState, issues: IssueCollector) -> None:
@@ -70,7 +76,7 @@ def _check_runtime(spec: SpecDocument, groups: ReplicaGroupsSpec, issues: IssueC
     if spec.model.stash is not None:
         issues.report(
             "/model/stash",
-            "averages read weights where they lie, and those that are stashed are elsewhere",
+            "TorchRec stashes weights on GPUs alone, and whether it averages those tables is not known",
             f"leave stash out, {leave_out}",
         )
     if spec.objectives is not None and groups.has_choice:
@@ -98,7 +104,7 @@ def _check_tables(state: SpecState, groups: ReplicaGroupsSpec, issues: IssueColl
         if table.hash_table is not None:
             issues.report(
                 f"{where}/hash_table",
-                f"table {name}: every sharding group would give ids rows of its own",
+                f"table {name}: {_OF_HASH_TABLES.get(table.hash_table.mode, _OF_OTHER_HASH_TABLES)}",
                 "leave hash_table out, or hardware.replica_groups",
             )
         if not groups.has_choice:

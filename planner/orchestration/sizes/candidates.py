@@ -5,12 +5,16 @@ import time
 from dataclasses import dataclass
 
 from cost_models.protocol import CostModel
+from planner.domain.formats.units import format_bytes
 from planner.domain.plan.plan import Plan, PlanResult
 from planner.domain.plan.replicas import SizeState
+from planner.domain.problem.data_type import DATA_TYPES
 from planner.domain.problem.problem import Problem
+from planner.domain.problem.table import Table
 from planner.orchestration.answers.finish_plan import charged_seconds
 from planner.orchestration.limits.shortfalls import Infeasibility
 from planner.orchestration.list_options import list_and_price
+from planner.pricing.memory.ledger import capacity_bytes
 from planner.pricing.price_options import prune
 from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.bounds.chain import quick_bound
@@ -35,6 +39,22 @@ class Candidate:
     def seconds(self) -> float:
         """What its best plan costs; infinite before there is one."""
         return math.inf if self.plan is None else charged_seconds(self.plan)
+
+    def weigh(self) -> None:
+        """Note where the weights alone are more than a group holds, which takes no list of options.
+
+        Tables of several groups lie in the memory of devices: no other kernel is kept alike.
+        """
+        problem, tier = self.problem, self.problem.cluster.device_tier
+        if not problem.is_replicated:
+            return
+        need = sum(map(_least_weight_bytes, problem.tables))
+        have = float(capacity_bytes(problem)[:, tier].sum())
+        if need > have:
+            self._rule_out(
+                f"the tables need at least {format_bytes(need)} of {tier.label}, and a sharding group of"
+                f" {problem.world_size} ranks has {format_bytes(have)}"
+            )
 
     def look(self, cost_model: CostModel) -> None:
         """Raise the bound by what needs no search, and note where the tables cannot fit."""
@@ -80,3 +100,9 @@ class Candidate:
 
     def _rule_out(self, why: str) -> None:
         self.state, self.bound_seconds, self.detail = "infeasible", math.inf, why
+
+
+def _least_weight_bytes(table: Table) -> float:
+    """Return the weights of one copy of a table, in the narrowest type that it may have."""
+    names = table.constraints.data_types or (table.data_type.name,)
+    return table.num_embeddings * min(DATA_TYPES[name].row_bytes(table.embedding_dim) for name in names)

@@ -3,7 +3,8 @@
 What has a size makes a problem of its own of each: sharding groups, or a cache that shares the memory of ranks with the
 tables (:class:`Sizes`).
 
-1. *Look*: the options of each problem are priced and bounded without a search. Sizes whose tables cannot fit drop out.
+1. *Look*: sizes whose tables cannot fit drop out, those whose weights alone are too many at once. The options of all
+   other problems are priced and bounded without a search.
 2. *Search* each size, the one that promises most first, for equal parts of the time. A size whose bound is no better
    than the best plan so far, by more than the gap that was asked for, is ruled out.
 3. *Go on* with the better half of the sizes that may still win, for the time that is left.
@@ -102,7 +103,9 @@ class _Search:
 
     def _look(self) -> None:
         """Bound sizes, those with most room first: none of them may be left unbounded for nothing."""
-        for one in reversed(self._candidates):
+        for one in self._candidates:
+            one.weigh()
+        for one in reversed([one for one in self._candidates if one.state != "infeasible"]):
             if self._left_seconds < (1 - _LOOKED_AT) * self._limits.time_limit_seconds:
                 self._is_cut_by_clock = True
                 return

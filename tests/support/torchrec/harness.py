@@ -31,6 +31,8 @@ class Case:
     plan: Mapping[str, object]
     optimizer: str
     unchecked: bool = False  # go round the client's checks
+    fully_sharded: bool = False  # sharding groups free their weights between lookups and updates
+    averages: bool = True  # sharding groups are averaged after each step
     fused_only: bool = False  # the launcher leaves all tables to the optimizer of the fused kernels
     timed: Mapping[str, object] | None = (
         None  # settings of PhaseTimes, and what is odd; see tests.support.torchrec.timings

@@ -34,6 +34,7 @@ from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, Keyed
 
 from api.client.torchrec import handshake, live_tables
 from api.client.torchrec.plan import assemble
+from tests.support.torchrec.fully_sharded import HELD
 from tests.support.torchrec.model import (
     ADAGRAD_EPSILON,
     DENSE_LEARNING_RATE,
@@ -201,11 +202,13 @@ def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
             loss.backward()
         for stepper in steppers:
             stepper.step()
-        if groups is not None:
+        if groups is not None and case["averages"]:
             sharded.sync(groups["include_optimizer_state"])
         losses.append(loss.item())
     if timing:
         timing.write()
+    if case.get("fully_sharded"):
+        (out / f"{case['name']}.{rank}.json").write_text(json.dumps(HELD))
     return {
         "losses": np.array(losses),
         "dense": dense[0].detach().numpy(),

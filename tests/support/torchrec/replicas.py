@@ -8,9 +8,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.remote_device import _remote_device
 from torchrec.distributed.model_parallel import DMPCollection
-from torchrec.distributed.types import ModuleSharder, ShardingPlan
+from torchrec.distributed.types import ModuleSharder, ShardingPlan, ShardingStrategy
 
 from api.client.torchrec import handshake
+from tests.support.torchrec.fully_sharded import run_on_hosts
 
 
 class OnHosts(DMPCollection):
@@ -38,12 +39,17 @@ def in_groups(case: Mapping, model: nn.Module, sharders: Sequence[ModuleSharder]
     """Shard a model as a launcher does: what the plan says of its groups comes from the handshake."""
     content = json.dumps(case["plan"]).encode()
     agreed = handshake(lambda: content, module=model, device="cpu")
+    strategy = ShardingStrategy.DEFAULT
+    if case.get("fully_sharded"):
+        strategy = ShardingStrategy.FULLY_SHARDED
+        run_on_hosts()
     sharded = OnHosts(
         module=model,
         device=torch.device("cpu"),
         plan=agreed.sharding_plan(),
         global_pg=dist.group.WORLD,
         sharders=list(sharders),
+        sharding_strategy=strategy,
         **agreed.dmp_collection_arguments(),
     )
     sharded.set_all_reduce_hook(sharded.average)

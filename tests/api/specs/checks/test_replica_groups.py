@@ -145,8 +145,9 @@ def test_everything_that_does_not_go_together_is_reported_at_once() -> None:
 
 
 def test_hash_tables_are_for_one_group() -> None:
-    hashed = grouped(4, model__tables__0__hash_table={"mode": "zch"})
-    assert "rows of its own" in issues(hashed)["/model/tables/0/hash_table"]
+    for mode, why in (("zch", "have no sync_identities"), ("mpzch", "one sharding group merges the ids of all")):
+        hashed = grouped(4, model__tables__0__hash_table={"mode": mode})
+        assert why in issues(hashed)["/model/tables/0/hash_table"]
 
 
 def test_objectives_are_of_one_size() -> None:

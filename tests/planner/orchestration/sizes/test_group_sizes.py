@@ -108,6 +108,17 @@ def test_sizes_whose_tables_do_not_fit_say_so() -> None:
     assert found.lower_bound_seconds > 0
 
 
+def test_sizes_that_cannot_hold_the_weights_need_no_time() -> None:
+    """A group of two ranks of 0.8 GB is ruled out before the clock, which leaves no time to look at any other."""
+    problem = grouped(LARGE, interval=10**6, hbm_bytes=8e8, ddr_bytes=0.0)
+    found = solved(problem, replace(LIMITS, time_limit_seconds=1e-3, work_limit_seconds=None)).plan
+    assert found is not None
+    states = {one.sharding_group_size: one for one in found.group_sizes}
+    assert states[2].state == "infeasible"
+    assert states[2].detail == "the tables need at least 2.0 GB of hbm, and a sharding group of 2 ranks has 1.6 GB"
+    assert states[8].state == "not_searched"
+
+
 def test_no_size_has_a_plan() -> None:
     result = solved(grouped(LARGE, hbm_bytes=1e7, ddr_bytes=0.0))
     assert (result.plan, result.reason) == (None, Reason.INFEASIBLE)

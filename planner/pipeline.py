@@ -109,9 +109,15 @@ def plan(
             sizes, cost_model, limits, on_result, partitioner=partitioner, assumptions=assumptions, previous=previous
         )
 
-    def by_shards(problem: Problem, limits: SolveLimits) -> PlanResult:
+    def by_shards(problem: Problem, limits: SolveLimits, is_reported: bool) -> PlanResult:
         return _plan_by_shards(
-            problem, cost_model, limits, on_result, partitioner=partitioner, assumptions=assumptions, previous=previous
+            problem,
+            cost_model,
+            limits,
+            on_result if is_reported else None,
+            partitioner=partitioner,
+            assumptions=assumptions,
+            previous=previous,
         )
 
     return solve_with_stash(problem, limits, by_shards)

@@ -1,15 +1,19 @@
 """Cuts that are given: pieces are put into their order, and no other cut is taken for one."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from planner.pricing.price_options import restrict
 from planner.solver.evaluate import violations
 from planner.solver.fixed_cuts import has_fixed_cuts, in_fixed_order
 from planner.solver.listed_cuts import lists_all_cuts
+from planner.solver.partitioners.kernels.moves.cut import merge_pieces, shift_columns, split_piece
 from planner.solver.problem import Assignment, Scope, SolverProblem
 from tests.support.planning.builders import random_priced
+from tests.support.planning.proposing import Proposal, begun, plan_of, propose
 
 _OTHER_CUT = ["a table is cut in another way than the fixed one"]
 
@@ -61,6 +65,29 @@ def test_another_cut_is_none_of_the_given() -> None:
     assert violations(priced, other) == _OTHER_CUT
     assert violations(random_priced(0), other) == []
     assert not has_fixed_cuts(priced, other.piece_shape)
+
+
+def of_item(move: Callable[..., bool], item: int) -> Proposal:
+    """The move of one item."""
+    return lambda data, state, before, bar: move(data, state, item, before, bar)
+
+
+@pytest.mark.parametrize("move", [shift_columns, split_piece, merge_pieces])
+def test_no_move_changes_a_given_cut(move: Callable[..., bool]) -> None:
+    """The same moves do change it where it is not given."""
+    changed = {}
+    for is_given in (True, False):
+        priced = fixed(4, 8) if is_given else random_priced(0)
+        chain = begun(priced, cut(priced, [(4, 3), (8, 2)]))
+        (item,) = (index for index, tables in enumerate(chain._view.items.tables) if list(tables) == [0])  # noqa: SLF001
+        changed[is_given] = any(propose(chain, of_item(move, item), 1e9) for _ in range(200))
+    assert changed == {True: False, False: True}
+
+
+def test_plans_of_a_search_have_the_given_order() -> None:
+    priced = fixed(4, 8, 4)
+    chain = begun(priced, cut(priced, [(8, 2), (4, 3), (4, 0)]))
+    assert pieces_of(priced, plan_of(chain)) == [(4, 3), (8, 2), (4, 0)]
 
 
 def test_a_given_cut_leaves_nothing_unlisted() -> None:

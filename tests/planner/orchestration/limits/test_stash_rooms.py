@@ -14,27 +14,36 @@ from planner.solver.partitioners.base import SolveLimits
 from tests.support.planning.builders import make_problem
 from tests.support.planning.whole_plan import whole_plan
 
-LIMITS = SolveLimits(time_limit_seconds=8.0)
+LIMITS = SolveLimits(time_limit_seconds=8.0, work_limit_seconds=4.0)
 
 
 class Searches:
-    """Fails until so many were made, then finds a plan of 1 s."""
+    """Fails in some searches by their number, else finds a plan of 1 s; each takes all of its time."""
 
-    def __init__(self, failures: int, *, is_feasible: bool = True) -> None:
-        self.tried: list[tuple[float, float]] = []  # room and time limit of each
+    def __init__(self, *failures: int, reason: str = "FEASIBLE") -> None:
+        self.rooms: list[float] = []  # of each search
         self.largest: list[float] = []  # shards that each counted on
-        self._failures, self._is_feasible = failures, is_feasible
+        self.limits: list[SolveLimits] = []
+        self.reported: list[bool] = []
+        self._failures, self._reason = failures, reason
 
-    def __call__(self, problem: Problem, limits: SolveLimits) -> PlanResult:
-        room = -1.0 if problem.stash is None else problem.stash.room_share
-        self.tried.append((room, limits.time_limit_seconds))
+    def __call__(self, problem: Problem, limits: SolveLimits, is_reported: bool) -> PlanResult:
+        self.rooms.append(-1.0 if problem.stash is None else problem.stash.room_share)
         self.largest.append(0.0 if problem.stash is None else problem.stash.largest_shard_bytes)
-        if len(self.tried) <= self._failures:
-            raise NoStash(0.5 + len(self.tried) / 10)
-        plan = replace(whole_plan(), lower_bound_seconds=0.95, reason="OPTIMAL", limit=None)
-        if not self._is_feasible:
-            return PlanResult(plan=None, reason="INFEASIBLE", limit=None, detail="", lower_bound_seconds=0.0)
-        return PlanResult(plan=plan, reason="OPTIMAL", limit=None, detail="", lower_bound_seconds=0.95)
+        self.limits.append(limits)
+        self.reported.append(is_reported)
+        number = len(self.rooms)
+        if number in self._failures:
+            raise NoStash(0.5 + number / 10)
+        bound = 0.9 + number / 100
+        if self._reason in ("INFEASIBLE", "NO_SOLUTION_FOUND"):
+            return PlanResult(plan=None, reason=self._reason, limit=None, detail="", lower_bound_seconds=0.0)
+        plan = replace(whole_plan(), lower_bound_seconds=bound, reason=self._reason, limit=None)
+        return PlanResult(plan=plan, reason=self._reason, limit=None, detail="", lower_bound_seconds=bound)
+
+    @property
+    def work(self) -> list[float]:
+        return [round(limits.work_seconds, 9) for limits in self.limits]
 
 
 def solved(searches: Searches, stash: Stash | None) -> PlanResult:
@@ -42,25 +51,37 @@ def solved(searches: Searches, stash: Stash | None) -> PlanResult:
 
 
 def test_problems_without_a_stash_are_solved_once() -> None:
-    searches = Searches(0)
-    assert solved(searches, None).lower_bound_seconds == 0.95
-    assert searches.tried == [(-1.0, 8.0)]
+    searches = Searches()
+    assert solved(searches, None).lower_bound_seconds == 0.91
+    assert (searches.rooms, searches.limits, searches.reported) == ([-1.0], [LIMITS], [True])
 
 
-def test_a_first_search_that_can_be_stashed_is_the_result() -> None:
-    searches = Searches(0)
-    assert solved(searches, Stash()).reason == "OPTIMAL"
-    assert searches.tried == [(ROOM_SHARE, 8.0)]
+def test_a_short_search_that_can_be_stashed_leaves_the_rest_to_a_longer_one() -> None:
+    """A tenth of 4 s of work, then the other nine; those who wait hear of the longer search alone."""
+    searches = Searches()
+    result = solved(searches, Stash())
+    assert (result.reason, result.lower_bound_seconds) == ("FEASIBLE", 0.92)
+    assert searches.rooms == [ROOM_SHARE, ROOM_SHARE]
+    assert searches.work == [0.4, 3.6]
+    assert searches.reported == [False, True]
+    assert searches.limits[0].time_limit_seconds == pytest.approx(0.8)
+    assert 7.5 < searches.limits[1].time_limit_seconds <= 8.0  # the short one took no time here
+
+
+@pytest.mark.parametrize("reason", ["OPTIMAL", "INFEASIBLE"])
+def test_what_a_short_search_proves_needs_no_other(reason: str) -> None:
+    searches = Searches(reason=reason)
+    assert solved(searches, Stash()).reason == reason
+    assert len(searches.rooms) == 1
 
 
 @pytest.mark.parametrize("failures", [1, 4])
 def test_less_room_is_tried_and_the_bound_is_that_of_the_most_room(failures: int) -> None:
-    searches = Searches(failures)
+    searches = Searches(*range(1, failures + 1))
     result = solved(searches, Stash())
-    rooms, limits = zip(*searches.tried, strict=True)
-    assert list(rooms) == sorted(rooms, reverse=True)
+    assert searches.rooms == sorted(searches.rooms, reverse=True)
     assert searches.largest[:2] == [math.inf, math.inf]
-    assert set(limits[1:]) == {4.0}
+    assert searches.work == [*(failures + 1) * [0.4], round(4.0 - 0.4 * (failures + 1), 9)]
     assert result.plan is not None
     assert (result.lower_bound_seconds, result.plan.lower_bound_seconds) == (0.6, 0.6)
     assert (result.reason, result.limit) == ("FEASIBLE", "stash")
@@ -68,9 +89,28 @@ def test_less_room_is_tried_and_the_bound_is_that_of_the_most_room(failures: int
     assert result.plan.gap_parts is None
 
 
-def test_too_little_room_proves_nothing() -> None:
-    searches = Searches(2, is_feasible=False)
+def test_all_searches_together_have_the_limits() -> None:
+    """However many fail: the clock that a longer search has is what is left of it."""
+    for failures in range(5):
+        searches = Searches(*range(1, failures + 1))
+        solved(searches, Stash())
+        assert sum(searches.work) == pytest.approx(LIMITS.work_seconds)
+
+
+def test_a_longer_search_that_cannot_be_stashed_leaves_the_plan_of_the_short_one() -> None:
+    """Its bound is the better of both, since both counted on the most room."""
+    searches = Searches(2)
     result = solved(searches, Stash())
-    assert [room for room, _ in searches.tried][-1] == 0.0
+    assert result.plan is not None
+    assert (result.limit, result.lower_bound_seconds) == ("stash", 0.91)
+    assert len(searches.rooms) == 2
+    again = Searches(1, 3)
+    assert solved(again, Stash()).lower_bound_seconds == 0.6
+
+
+def test_too_little_room_proves_nothing() -> None:
+    searches = Searches(1, 2, reason="INFEASIBLE")
+    result = solved(searches, Stash())
+    assert searches.rooms[-1] < ROOM_SHARE
     assert searches.largest[2] < math.inf
     assert (result.plan, result.reason, result.limit) == (None, "NO_SOLUTION_FOUND", "stash")

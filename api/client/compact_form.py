@@ -13,6 +13,7 @@ All else is as in the long form, which is expanded from here without loss. Nothi
 the launcher's client has a copy of this file.
 """
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,6 +57,11 @@ def ranks_text(ranks: Sequence[int]) -> str:
 
 def rank_ranges(text: str) -> list[range]:
     """Return the ranges of ranks that a group lists, of which none is empty; raises like :func:`ranks_of`."""
+    return list(_read_ranges(text))
+
+
+@functools.lru_cache(maxsize=4096)  # thousands of tables lie on the same ranks
+def _read_ranges(text: str) -> tuple[range, ...]:
     if not re.fullmatch(RANKS_PATTERN, text):
         raise ValueError("ranks are listed like 0-1023 or 17,903,4-7")
     ends = [(int(first), int(last or first)) for first, _, last in (one.partition("-") for one in text.split(","))]
@@ -64,7 +70,7 @@ def rank_ranges(text: str) -> list[range]:
         raise ValueError("a range of ranks ends before it begins")
     if sum(map(len, found)) > MAX_SHARDS_OF_GROUP:
         raise ValueError(f"a group has more than {MAX_SHARDS_OF_GROUP:,} shards")
-    return found
+    return tuple(found)
 
 
 def ranks_of(text: str) -> list[int]:

@@ -43,22 +43,25 @@ def bands_between(old: Iterable[Mapping[str, Any]], new: Iterable[Mapping[str, A
     Raises like :func:`planner.domain.formats.compact_form.ranks_of`.
     """
     stored = [{**one, RANKS: _first(one[RANKS]), COPIES: False} if one[COPIES] else one for one in _runs(old)]
+    edges = [_edges(source) for source in stored]
     bands = []
     for target in _runs(new):
-        for source in stored:
-            column, columns = _overlap(target, source, "column_offset", "num_columns", 1, 1)
-            row, rows = _overlap(target, source, "row_offset", "num_rows", _blocks(target), _blocks(source))
-            if columns > 0 and rows > 0:
-                bands.append(
-                    {
-                        "row_offset": row,
-                        "num_rows": rows,
-                        "column_offset": column,
-                        "num_columns": columns,
-                        TO: target,
-                        FROM: source,
-                    }
-                )
+        left, right, top, bottom = _edges(target)
+        for source, (from_left, from_right, from_top, from_bottom) in zip(stored, edges, strict=True):
+            # Written out: a table that is cut by columns on both sides has many pairs, and few that share a cell.
+            if from_left >= right or left >= from_right or from_top >= bottom or top >= from_bottom:
+                continue
+            row, column = max(top, from_top), max(left, from_left)
+            bands.append(
+                {
+                    "row_offset": row,
+                    "num_rows": min(bottom, from_bottom) - row,
+                    "column_offset": column,
+                    "num_columns": min(right, from_right) - column,
+                    TO: target,
+                    FROM: source,
+                }
+            )
     return bands
 
 
@@ -112,12 +115,10 @@ def _blocks(run: Mapping[str, Any]) -> int:
     return 1 if run[COPIES] else sum(map(len, rank_ranges(run[RANKS])))
 
 
-def _overlap(
-    one: Mapping[str, Any], other: Mapping[str, Any], offset: str, size: str, times: int, other_times: int
-) -> tuple[int, int]:
-    """Return where both begin, and for how long both last; the latter is not positive if they are apart."""
-    begin = max(one[offset], other[offset])
-    return begin, min(one[offset] + times * one[size], other[offset] + other_times * other[size]) - begin
+def _edges(run: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Return the first column of a run and the one after its last, and the same of rows."""
+    left, top = run["column_offset"], run["row_offset"]
+    return left, left + run["num_columns"], top, top + _blocks(run) * run["num_rows"]
 
 
 def _places_of(rank: int, ranks: str) -> Iterator[int]:

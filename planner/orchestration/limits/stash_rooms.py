@@ -1,7 +1,8 @@
 """Searches that count on less room from stashed weights, until whole tables make that room.
 
-Whether they do shows only in a plan. So short searches come first, with most room and then with less, and the rest of
-the time goes to the first room for which tables could be stashed. All of them together take the time of the limits.
+Whether they do shows only in a plan. So a short search comes first for every room, from the most to less, and a longer
+one follows where tables could be stashed. If they cannot be under its plan, the next room is tried with what is left of
+the time, and the better of all plans that can be stashed is the result.
 """
 
 import math
@@ -21,7 +22,8 @@ from planner.solver.problem import Reason
 #: What one search after the other counts on: a part of the room, and whether shards larger than that make some of it.
 #: The last needs no stash at all.
 _ATTEMPTS = ((1.0, True), (0.75, True), (0.75, False), (0.4, False), (0.0, False))
-_SHORT = 0.1  # of time and work, for every search that shows whether tables make the room
+_SHORT = 0.1  # of the time and the work that are left, for every search that shows whether tables make the room
+_LONG = 0.7  # of what is left then, for the search that follows: it may end with a plan that cannot be stashed
 _LEAST_SECONDS = 1e-3  # of a search
 _LIMIT = "stash"
 _DETAIL = "whole tables do not make all the room that hidden copies allow; the bound counts on all of it"
@@ -34,27 +36,36 @@ def solve_with_stash(problem: Problem, limits: SolveLimits, solve: Solve) -> Pla
     """Solve a problem with the most room for which tables can be stashed; the bound is that of the most room of all."""
     if problem.stash is None:
         return solve(problem, limits, True)
-    began_seconds, bound_seconds = time.monotonic(), 0.0
-    short = _part(limits, _SHORT * limits.time_limit_seconds, _SHORT)
+    ends_seconds, bound_seconds, work, spare = time.monotonic() + limits.time_limit_seconds, 0.0, 1.0, None
     for number, (share, counts_all) in enumerate(_ATTEMPTS):
         tried = _with_room(problem, problem.stash, share, counts_all=counts_all)
+        within, work = _part(limits, _SHORT * (ends_seconds - time.monotonic()), _SHORT * work), (1 - _SHORT) * work
         try:
-            found = solve(tried, short, False)
+            found = solve(tried, within, False)
         except NoStash as error:
             bound_seconds = error.bound_seconds if number == 0 else bound_seconds
             continue
-        if found.reason not in (Reason.OPTIMAL, Reason.INFEASIBLE):
-            left_seconds = limits.time_limit_seconds - (time.monotonic() - began_seconds)
+        left_seconds = ends_seconds - time.monotonic()
+        if found.reason not in (Reason.OPTIMAL, Reason.INFEASIBLE) and (spare is None or left_seconds > 0):
+            part = 1.0 if number == len(_ATTEMPTS) - 1 else _LONG
             try:
-                longer = solve(tried, _part(limits, left_seconds, 1 - (number + 1) * _SHORT), True)
+                longer = solve(tried, _part(limits, part * left_seconds, part * work), True)
             except NoStash as error:
                 bound_seconds = max(found.lower_bound_seconds, error.bound_seconds) if number == 0 else bound_seconds
-                if found.plan is None:
-                    continue
-                return _within(found, bound_seconds, limits.relative_gap)
+                spare, work = _better(spare, found), (1 - part) * work
+                continue
             found = longer
-        return found if number == 0 else _within(found, bound_seconds, limits.relative_gap)
+        return found if number == 0 else _within(_better(spare, found), bound_seconds, limits.relative_gap)
     raise AssertionError("a search without room needs no stash")
+
+
+def _better(one: PlanResult | None, other: PlanResult) -> PlanResult:
+    """Return the result with the better plan."""
+    if one is None or one.plan is None:
+        return other
+    if other.plan is None or one.plan.evaluation.objective_seconds <= other.plan.evaluation.objective_seconds:
+        return one
+    return other
 
 
 def _with_room(problem: Problem, stash: Stash, share: float, *, counts_all: bool) -> Problem:

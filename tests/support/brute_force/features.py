@@ -4,12 +4,13 @@ import numpy as np
 
 from api.specs.request import SolveRequest
 from cost_models.vocabulary import Kernel, Tier
+from planner.domain.problem.hash_table import HASH_TABLE_MODES
 from planner.domain.problem.problem import OBJECTIVES, REQUEST_LATENCY
 from planner.options.module_rules import module_rules
 from planner.solver.problem import Scope
 from tests.support.brute_force.whole_optimum import Listed, listed_problems
 
-_RUNTIMES = ("torchrec", "generic", "torcheasyrec", "dynamicemb", "distributed_embeddings")
+_RUNTIMES = ("torchrec", "generic", "torcheasyrec", "dynamicemb", "hugectr", "distributed_embeddings")
 _COST_MODELS = ("roofline", "torchrec", "serving")
 
 
@@ -53,7 +54,7 @@ def _features_of(request: SolveRequest, listed: Listed) -> dict[str, bool]:
         "sharding groups in pods": listed.problem.is_replicated and cluster.pod_size is not None,
         "a choice of sharding groups": groups is not None and not groups.is_decided,
         "checkpoints of sharding groups": listed.problem.is_replicated and problem.checkpoint is not None,
-        "hash tables": any(table.hash_table is not None for table in problem.tables),
+        **{f"hash tables {mode}": any(t.hash_table_mode == mode for t in problem.tables) for mode in HASH_TABLE_MODES},
         "ranks of several sizes": len(sizes) > 1,
         "ranks of several speeds": len(speeds) > 1,
         "checkpoint": problem.checkpoint is not None,

@@ -37,11 +37,12 @@ _SCM = {
 }
 _LEAST_CUT = 64  # columns of tables that are cut in a checkpoint
 _HASH_TABLES: tuple[Spec, ...] = (
+    {"mode": "zch", "eviction": "lru", "eviction_interval": 10},
     {"mode": "mpzch", "eviction": "single_ttl"},
     {"mode": "mpzch"},
-    {"mode": "zch", "eviction": "lru", "eviction_interval": 10},
 )
 _REPLICATED = 5  # one spec in so many has sharding groups
+_OF_SLOTS = {"torchrec": len(_HASH_TABLES), "torcheasyrec": 1}  # how many of these a runtime has
 _RARE = "key_value"  # a kernel that few tables ask for
 _ATTEMPTS = 1000
 
@@ -89,6 +90,7 @@ def _tiny_spec(number: int, attempt: int) -> Spec:
         _group_hosts(spec, np.random.default_rng((number, attempt, 4)))
         _hash_ids(spec, np.random.default_rng((number, attempt, 5)))
         _find_by_key(spec, np.random.default_rng((number, attempt, 6)))
+        _grow_maps(spec, np.random.default_rng((number, attempt, 9)))
     return spec
 
 
@@ -111,8 +113,8 @@ def _hash_ids(spec: Spec, rng: np.random.Generator) -> None:
     for table in spec["model"]["tables"]:
         is_rare = _RARE in table.get("constraints", {}).get("compute_kernels", ())
         has_groups = "replica_groups" in spec["hardware"]
-        if spec["runtime"] == "torchrec" and rng.random() < 0.15 and not is_rare and not has_groups:
-            found = _HASH_TABLES[int(rng.integers(len(_HASH_TABLES)))]
+        if spec["runtime"] in _OF_SLOTS and rng.random() < 0.15 and not is_rare and not has_groups:
+            found = _HASH_TABLES[int(rng.integers(_OF_SLOTS[spec["runtime"]]))]
             table |= {"hash_table": found, "module_path": f"m.mc.{table['name']}"}
 
 
@@ -157,6 +159,18 @@ def _find_by_key(spec: Spec, rng: np.random.Generator) -> None:
             constraints = {"cache_load_factors": [0.3]} | ({} if which is None else {"compute_kernels": which})
             eviction = ("none", "timestamp", "lfu", "timestamp_lfu")[int(rng.integers(4))]
             table |= {"hash_table": {"mode": "dynamicemb", "eviction": eviction}, "constraints": constraints}
+
+
+def _grow_maps(spec: Spec, rng: np.random.Generator) -> None:
+    """Give some specs the runtime hugectr, and most of these dynamic tables."""
+    if spec["runtime"] not in ("distributed_embeddings", "generic") or rng.random() >= 0.2:
+        return
+    spec |= {"runtime": "hugectr", "constraints": {}}
+    is_dynamic, optimizer = rng.random() < 0.7, ("sgd", "adagrad")[int(rng.integers(2))]
+    for table in spec["model"]["tables"]:
+        for name in ("constraints", "data_type", "is_weighted"):
+            table.pop(name, None)
+        table |= {"optimizer": optimizer} | ({"hash_table": {"mode": "hugectr"}} if is_dynamic else {})
 
 
 def _with_previous(spec: Spec, request: SolveRequest, number: int) -> Spec:

@@ -16,6 +16,7 @@ from api.cli.files import Form, PlanForm, read_bytes
 from api.cli.plans.solve_locally import compile_search
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.cli.study.local import Ended, StudyFolder, run_study
+from api.cli.study.portfolio_text import portfolio_text
 from api.cli.study.text import in_grid_order, points_csv, points_text
 from api.client import PlannerClient
 from api.services.studies.rules.base import PLANNED, Point, PointOutcome
@@ -71,7 +72,10 @@ def study_command(
     folder.write("answer.json", canonical_bytes(answer))
     folder.write("points.csv", points_csv(points, standings))
     if not quiet:
-        echo(points_text(points, standings, width=MAX_COLUMNS))
+        if "transitions" in answer:
+            echo(portfolio_text(answer, width=MAX_COLUMNS, currency=parse_study(raw).currency))
+        else:
+            echo(points_text(points, standings, width=MAX_COLUMNS))
         _report_issues(points)
         num_planned = sum(point["state"] == PLANNED for point in points)
         echo(f"shardplan: {num_planned} of {len(points)} points have plans; all figures are in points.csv")
@@ -105,8 +109,9 @@ def _local(
     form: PlanForm,
     quiet: bool,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    study = study_of(parse_study(raw))
-    check_first_points(study.next_points({}), Library(find_statistics=find_statistics))
+    library = Library(find_plan=folder.find_plan, find_statistics=find_statistics)
+    study = study_of(parse_study(raw), library)
+    check_first_points(study.next_points({}), library)
     compile_search()
     console = Console(stderr=True, markup=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -121,7 +126,7 @@ def _local(
         found = run_study(
             study,
             folder,
-            find_statistics=find_statistics,
+            library=library,
             num_processes=num_processes,
             form=form,
             on_point=show,

@@ -20,7 +20,6 @@ from api.services.studies.rules import outcomes
 from api.services.studies.rules.base import CANCELLED, FAILED, Point, PointOutcome, Study
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
-from api.specs.references.statistics import FindStatistics
 from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import canonical_bytes, digest_of
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
@@ -98,13 +97,12 @@ def run_study(
     study: Study,
     folder: StudyFolder,
     *,
-    find_statistics: FindStatistics,
+    library: Library,
     num_processes: int,
     form: PlanForm,
     on_point: OnPoint,
 ) -> dict[str, Ended]:
     """Run a study to its end, and return its points in the order in which they were asked for."""
-    library = Library(find_plan=folder.find_plan, find_statistics=find_statistics)
     found: dict[str, Ended] = {}
     slots = [SolverSlot(None) for _ in range(num_processes)]
     free = list(slots)

@@ -18,6 +18,7 @@ from api.schemas.cost_models import ActivationUpdate, CostModelRequest
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.measurements import JobTimes, MeasuredRows
 from api.schemas.plan import AnyEvaluationRequest, CompactPlanDocument, PlanDocument, PlanSlice
+from api.schemas.portfolio import PortfolioSpec
 from api.schemas.reshard import RankReads, ReshardMapDocument
 from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
@@ -41,6 +42,7 @@ _UNDECLARED = (
     RankReads,
     *get_args(AnyEvaluationRequest),
     SweepSpec,
+    PortfolioSpec,
     StatisticsDocument,
     MeasuredRows,
     JobTimes,

@@ -50,7 +50,7 @@ def _answer(record: StudyRecord, headers: dict[str, str] | None = None, *, statu
     "/studies",
     summary="Ask for a study",
     status_code=202,
-    openapi_extra=json_body("SweepSpec", examples={"a sweep": _EXAMPLE}),
+    openapi_extra=json_body("SweepSpec", "PortfolioSpec", choice="oneOf", examples={"a sweep": _EXAMPLE}),
     responses={
         202: json_answer("Accepted: look at Location, or again after Retry-After.", StudyDocument),
         200: json_answer("It has ended in the time of Prefer: wait=N.", StudyDocument),
@@ -136,7 +136,7 @@ async def list_points(services: ServicesDep, study_id: StudyId) -> Response:
 )
 async def get_front(services: ServicesDep, study_id: StudyId) -> Response:
     """Answer with the front of the points so far, and which of them are proven."""
-    front = await services.compute(lambda: services.studies.front(study_id))
+    front = await services.compute(lambda: services.studies.front(study_id, services.library))
     return not_stored(FrontDocument.model_validate(front))
 
 

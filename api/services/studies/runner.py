@@ -94,8 +94,9 @@ class StudyRunner:
             return
         raw = self._store.any_study_request(record.id)
         assert raw is not None
-        study = study_of(parse_study(raw))
-        run = _Run(record, study, self._store, self._planning_of(record.tenant))
+        planning = self._planning_of(record.tenant)
+        study = study_of(parse_study(raw), planning.library)
+        run = _Run(record, study, self._store, planning)
         while not run.is_over():
             if self._stopping.wait(_POLL_SECONDS):
                 raise Interrupted

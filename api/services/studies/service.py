@@ -50,7 +50,7 @@ class StudyService:
     def submit(self, raw: bytes, library: Library, *, key: RequestKey | None = None) -> StudyRecord:
         """Check a request and queue its study. Raises ``InvalidProblem``."""
         request = parse_study(raw)
-        check_first_points(study_of(request).next_points({}), library)
+        check_first_points(study_of(request, library).next_points({}), library)
         now = self._clock()
         try:
             record, is_new = self._store.add_study(
@@ -76,10 +76,10 @@ class StudyService:
         self.get(study_id)
         return self._store.points(study_id)
 
-    def front(self, study_id: str) -> dict[str, Any]:
+    def front(self, study_id: str, library: Library) -> dict[str, Any]:
         """Return the Pareto front of the points of a study that have ended."""
         points = self.points(study_id)
-        study = study_of(parse_study(found(self._store.study_request(study_id), "study")))
+        study = study_of(parse_study(found(self._store.study_request(study_id), "study")), library)
         ended = {point.key: of_json(point.outcome) for point in points if point.outcome is not None}
         front = study.answer(ended).get("front")
         if front is None:

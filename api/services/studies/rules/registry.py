@@ -4,15 +4,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from api.schemas.base import StrictModel
+from api.schemas.portfolio import PortfolioSpec
 from api.schemas.spec import SpecDocument
 from api.schemas.study import StudySpec, SweepSpec
+from api.services.studies.kinds.portfolio.portfolio import Portfolio
 from api.services.studies.rules.base import Study
 from api.services.studies.rules.sweep import Sweep
 from api.specs.input.json import RejectedDocument, check_json, parse_document, read_json
 from api.specs.input.known_names import names_hint
+from api.specs.references.resolve import PACKAGE, Library
 from planner.errors import Issue
 
-_KINDS: Mapping[str, tuple[type[StudySpec], Callable[[Any], Study]]] = {"sweep": (SweepSpec, Sweep)}
+_KINDS: Mapping[str, tuple[type[StudySpec], Callable[[Any, Library], Study]]] = {
+    "sweep": (SweepSpec, lambda request, _: Sweep(request)),
+    "portfolio": (PortfolioSpec, Portfolio),
+}
 KINDS = tuple(_KINDS)
 
 
@@ -20,6 +26,7 @@ class _Fields(StrictModel):
     """All fields that a request may have, at any depth."""
 
     sweep: SweepSpec
+    portfolio: PortfolioSpec
     spec: SpecDocument
 
 
@@ -41,6 +48,9 @@ def parse_study(raw: bytes) -> StudySpec:
     return parse_document(raw, _KINDS[kind][0])
 
 
-def study_of(request: StudySpec) -> Study:
-    """Return the study that a request asks for; raises ``InvalidProblem`` if it can have no points."""
-    return _KINDS[request.kind][1](request)
+def study_of(request: StudySpec, library: Library = PACKAGE) -> Study:
+    """Return the study that a request asks for; raises ``InvalidProblem`` if it can have no points.
+
+    ``library`` has the plans of its points, which determine what some studies do next.
+    """
+    return _KINDS[request.kind][1](request, library)

@@ -94,3 +94,31 @@ def test_points_without_a_plan_say_why(run: Run, tmp_path: Path) -> None:
     assert "infeasible" in answer.err
     assert "1 of 2 points have plans" in answer.err
     assert points_in(out)[0]["issues"][0]["message"] in " ".join(answer.err.split())
+
+
+def test_a_portfolio_shows_its_members_and_what_moves(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    restart = {
+        "host_failures_per_day": 0.01,
+        "repair_hours": 24,
+        "startup_seconds": 100,
+        "checkpoint_bytes_per_second": 1e9,
+    }
+    request = {"kind": "portfolio", "spec": tiny(), "hosts": [3, 2, 1], "remaining_steps": [10], "restart": restart}
+    path = tmp_path / "study.json"
+    path.write_text(json.dumps(request))
+    prices = tmp_path / "prices.json"
+    prices.write_text(json.dumps({"dgx-h100-80g": {"price_per_host_hour": 100.0}}))
+    answer = run("study", path, "--prices", prices, "-o", out, "--processes", "1")
+    assert answer.code == 0, answer.err
+    found = json.loads((out / "answer.json").read_bytes())
+    assert found["plan_digests"].keys() == {"6", "4", "2"}
+    for digest in found["plan_digests"].values():
+        assert list((out / "plans").glob(f"*{digest.removeprefix('sha256:')}*"))
+    for text in ("3 -> 2", "2 -> 1", "independent plans", "one host fewer until repair", "USD with its price"):
+        assert text in answer.err
+    assert all(len(line) <= 80 for line in answer.err.splitlines())
+    again = run("study", path, "--prices", prices, "-o", out, "--processes", "1")
+    assert "done before" in again.err
+    assert ": planned\n" not in again.err
+    assert json.loads((out / "answer.json").read_bytes()) == found

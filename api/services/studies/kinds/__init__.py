@@ -1,0 +1,1 @@
+"""The kinds of studies: what each asks for next, and what it answers."""

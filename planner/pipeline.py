@@ -10,12 +10,15 @@ its geometry differs from what the search believed.
 import functools
 import time
 from dataclasses import replace
+from typing import TypedDict
 
 from cost_models.protocol import AssignmentModel, CostModel
 from planner.diagnosis.diagnose import diagnose
 from planner.diagnosis.hints import with_solved_hints
 from planner.diagnosis.trial_solves import Attempts, attempt_limits
+from planner.domain.expect import expect
 from planner.domain.plan.movement import PreviousPlan
+from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Assumption, PlanResult
 from planner.domain.problem.problem import PREFETCH_PIPELINE, Problem
 from planner.options.host_memory_fallback import (
@@ -36,6 +39,7 @@ from planner.orchestration.limits.stash_rooms import solve_with_stash
 from planner.orchestration.limits.tier_bandwidth import overloaded, shortest_step, tier_too_slow
 from planner.orchestration.list_options import is_short_of_memory, list_and_price
 from planner.orchestration.placement.renamed import named_as_in
+from planner.orchestration.placement.warm_start import locate_warm_start
 from planner.orchestration.previous_plan import (
     allow_previous_piece_widths,
     locate_previous_plan,
@@ -60,6 +64,15 @@ _ALL_LISTED = (None, "listed_cuts")  # what a search is limited by that has prov
 _LEAST_LEFT = 0.25  # of the time limit, for every search after the first
 
 
+class _Given(TypedDict):
+    """What the caller of a solve gave, beside the problem, its prices and its limits."""
+
+    partitioner: Partitioner
+    assumptions: tuple[Assumption, ...]
+    previous: PreviousPlan | None
+    warm_start: Placement | None
+
+
 @no_collection()
 def plan(
     problem: Problem,
@@ -69,6 +82,7 @@ def plan(
     limits: SolveLimits,
     assumptions: tuple[Assumption, ...] = (),
     previous: PreviousPlan | None = None,
+    warm_start: Placement | None = None,
     on_result: OnResult | None = None,
 ) -> PlanResult:
     """Plan a problem.
@@ -82,6 +96,9 @@ def plan(
     previous
         A plan that runs already: the answer moves away from it only where that pays, and says what moves.
         The bound and the gap remain those of a free choice.
+    warm_start
+        A plan of a neighbouring problem at which searches begin; leaving it has no price. Not with ``previous``, at
+        which they begin already.
     on_result
         Called with every verified plan that improves on the one before, as it is found.
 
@@ -99,26 +116,23 @@ def plan(
     """
     if previous is not None:
         previous = replace(previous, placement=named_as_in(problem, previous.placement))
-    solve = functools.partial(
-        _plan_by_shards, problem, partitioner=partitioner, assumptions=assumptions, previous=previous
-    )
+    if warm_start is not None:
+        expect(previous is None, "a warm start or a previous plan, not both")
+        warm_start = named_as_in(problem, warm_start)
+    given: _Given = {
+        "partitioner": partitioner,
+        "assumptions": assumptions,
+        "previous": previous,
+        "warm_start": warm_start,
+    }
+    solve = functools.partial(_plan_by_shards, problem, **given)
     if isinstance(cost_model, AssignmentModel):
         return plan_by_relinearisation(problem, cost_model, limits, solve, previous=previous, on_result=on_result)
     if (sizes := _open_sizes(problem)) is not None:
-        return _plan_by_size(
-            sizes, cost_model, limits, on_result, partitioner=partitioner, assumptions=assumptions, previous=previous
-        )
+        return _plan_by_size(sizes, cost_model, limits, on_result, given)
 
     def by_shards(problem: Problem, limits: SolveLimits, is_reported: bool) -> PlanResult:
-        return _plan_by_shards(
-            problem,
-            cost_model,
-            limits,
-            on_result if is_reported else None,
-            partitioner=partitioner,
-            assumptions=assumptions,
-            previous=previous,
-        )
+        return _plan_by_shards(problem, cost_model, limits, on_result if is_reported else None, **given)
 
     return solve_with_stash(problem, limits, by_shards)
 
@@ -137,24 +151,12 @@ def _plan_by_size(
     cost_model: CostModel,
     limits: SolveLimits,
     on_result: OnResult | None,
-    *,
-    partitioner: Partitioner,
-    assumptions: tuple[Assumption, ...],
-    previous: PreviousPlan | None,
+    given: _Given,
 ) -> PlanResult:
     """Plan with the best of several sizes; only where none has a plan, say what would help."""
 
     def solve(of_size: Problem, within: SolveLimits, on_result: OnResult | None) -> PlanResult:
-        return _plan_by_shards(
-            of_size,
-            cost_model,
-            within,
-            on_result,
-            partitioner=partitioner,
-            assumptions=assumptions,
-            previous=previous,
-            is_diagnosed=False,
-        )
+        return _plan_by_shards(of_size, cost_model, within, on_result, **given, is_diagnosed=False)
 
     result = plan_sizes(sizes, cost_model, limits, solve, on_result)
     *_, roomiest = sizes.problems.values()
@@ -170,6 +172,7 @@ def _plan_by_shards(
     partitioner: Partitioner,
     assumptions: tuple[Assumption, ...],
     previous: PreviousPlan | None,
+    warm_start: Placement | None,
     is_diagnosed: bool = True,
 ) -> PlanResult:
     """Plan a problem under a model whose prices of shards add up; without a plan, say what would help if asked to."""
@@ -181,6 +184,7 @@ def _plan_by_shards(
         cost_model=cost_model,
         partitioner=partitioner,
         previous=previous,
+        warm_start=warm_start,
         on_result=on_result,
         began_seconds=began,
     )
@@ -227,6 +231,7 @@ def _solve(
     cost_model: CostModel,
     partitioner: Partitioner,
     previous: PreviousPlan | None,
+    warm_start: Placement | None,
     on_result: OnResult | None,
     began_seconds: float,
 ) -> PlanResult:
@@ -256,6 +261,7 @@ def _solve(
         assumptions=assumptions,
         began_seconds=began_seconds,
         previous_state=previous_state,
+        warm_start=None if warm_start is None else locate_warm_start(problem, families, warm_start),
         listed_seconds=listed_seconds,
     )
     reporter = IncumbentReporter(context, on_result)
@@ -295,7 +301,8 @@ def _within_limits(
 
     def search(searching: Partitioner, step_seconds: float | None) -> PlanResult:
         nonlocal is_cut_by_clock
-        within = replace(context, limits=_extended(limits, context.began_seconds))
+        # A plan that breaks a limit is no answer, whatever the bound: none is cut off before there is one.
+        within = replace(context, limits=replace(_extended(limits, context.began_seconds), cutoff_seconds=None))
         limited = with_limits(priced, problem, step_seconds=step_seconds)
         found = conclude(within, explore(within, limited, searching, reporter), reporter)
         is_cut_by_clock = is_cut_by_clock or found.limit == _CLOCK

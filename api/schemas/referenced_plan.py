@@ -34,3 +34,7 @@ class CheckpointPlanSpec(ReferencedPlanSpec):
         description="state: all optimizer state is loaded; schemes: that, and every table keeps its sharding type.",
         examples=["state"],
     )
+
+
+class WarmStartSpec(ReferencedPlanSpec):
+    """A plan of a neighbouring problem, at which the search begins."""

@@ -10,7 +10,7 @@ from api.schemas.checkpoint import CheckpointSpec
 from api.schemas.dense import DenseSpec
 from api.schemas.kv_cache import KvCacheSpec
 from api.schemas.objectives import OrderedObjectiveSpec
-from api.schemas.referenced_plan import CheckpointPlanSpec, ReferencedPlanSpec
+from api.schemas.referenced_plan import CheckpointPlanSpec, ReferencedPlanSpec, WarmStartSpec
 from api.schemas.stash import StashSpec
 from api.schemas.table import Fraction, TableSpec
 from cost_models.hardware.profile_fields import FIELDS
@@ -231,6 +231,17 @@ class SolverSpec(StrictModel):
             " time_limit_seconds, which a busy machine may reach first. Unit: seconds."
         ),
         examples=[10],
+    )
+    warm_start: WarmStartSpec | None = Field(
+        default=None,
+        description="A plan at which the search begins, of this problem or of one much like it; null: at none.",
+        examples=[None],
+    )
+    cutoff_seconds: Annotated[float, Field(gt=0, le=1e6)] | None = Field(
+        default=None,
+        description="Value of the objective: the solve ends with the plan that it has once its lower bound proves that"
+        " no plan is below. null: none. Unit: seconds.",
+        examples=[None],
     )
 
 

@@ -46,6 +46,8 @@ _SILENT = frozenset(
         "gradient_dtype",
         "count_starts",
         "replica_groups",
+        "warm_start",
+        "cutoff_seconds",
     }
 )
 #: Fields of tables whose defaults are reported.

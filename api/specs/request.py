@@ -8,11 +8,13 @@ from api.schemas.shard import PinnedShardSpec, Rectangle
 from api.schemas.spec import SpecDocument
 from api.specs.assumptions import assumptions_of
 from api.specs.checks.checkpoint_plan import checkpoint_plan_assumptions
+from api.specs.checks.solver import warm_start_assumptions
 from api.specs.state import SpecState
 from api.specs.to_domain.checkpoint import normalised_checkpoint
 from cost_models.protocol import CostModel
 from planner.domain.formats.canonical_json import canonical_bytes, canonical_members, digest_of, of_members
 from planner.domain.plan.movement import PreviousPlan
+from planner.domain.plan.placement import Placement
 from planner.domain.plan.plan import Assumption
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue
@@ -30,6 +32,7 @@ class SolveInputs:
     partitioner_name: str
     limits: SolveLimits
     previous: PreviousPlan | None
+    warm_start: Placement | None
     hardware_profile: str
 
     @property
@@ -61,8 +64,9 @@ def inputs_of(state: SpecState) -> SolveInputs:
         problem=state.problem,
         cost_model=state.model.model,
         partitioner_name=solver.partitioner,
-        limits=SolveLimits(**solver.model_dump(exclude={"partitioner"})),
+        limits=SolveLimits(**solver.model_dump(exclude={"partitioner", "warm_start"})),
         previous=None if state.previous is None else state.previous.plan,
+        warm_start=None if state.warm_start is None else state.warm_start.placement,
         hardware_profile=spec.hardware.profile,
     )
 
@@ -76,6 +80,9 @@ def request_of(state: SpecState, warnings: tuple[Issue, ...], base: str) -> Solv
         document["previous_plan"] = state.previous.document
     if state.of_checkpoint is not None:
         document["checkpoint_plan"] = state.of_checkpoint.document
+    if state.warm_start is not None:
+        solver = state.spec.solver.model_dump(mode="json", exclude_none=True, exclude={"warm_start"})
+        document["solver"] = solver | {"warm_start": state.warm_start.document}
     members = canonical_members(document)
     digest = spec_digest(members)
     stated = {"cost_model": canonical_bytes(state.stated_cost_model or state.spec.cost_model)}
@@ -91,6 +98,7 @@ def request_of(state: SpecState, warnings: tuple[Issue, ...], base: str) -> Solv
         assumptions=(
             *assumptions_of(state.spec, inputs.problem),
             *checkpoint_plan_assumptions(inputs.problem),
+            *warm_start_assumptions(state),
             *model.assumptions,
             *state.statistics,
         ),
@@ -124,7 +132,9 @@ _SPELLED_OUT: Any = {
 
 def normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
     """Return the spec with defaults filled in, shorthand spelled out and sets sorted."""
-    document: dict[str, object] = spec.model_dump(mode="json", exclude_none=True, exclude={"model", "hardware"})
+    document: dict[str, object] = spec.model_dump(
+        mode="json", exclude_none=True, exclude={"model": True, "hardware": True, "solver": {"warm_start"}}
+    )
     model = spec.model.model_dump(mode="json", exclude_none=True, exclude=_SPELLED_OUT)  # at once: twice as fast
     for written, checked in zip(model["tables"], problem.tables, strict=True):
         written["features"] = [

@@ -9,6 +9,7 @@ from api.schemas.spec import SpecDocument
 from api.schemas.table import TableSpec
 from api.specs.references.cost_model import ChosenModel
 from api.specs.references.plans import OfCheckpoint, Previous
+from api.specs.references.referenced_plan import ReferencedPlan
 from cost_models.hardware.hardware import Hardware
 from planner.domain.plan.plan import Assumption
 from planner.domain.problem.cluster import Cluster
@@ -63,6 +64,7 @@ class SpecState:
     stated_cost_model: str | None = None  # the spec's own, if another one was asked for
     previous: Previous | None = None
     of_checkpoint: OfCheckpoint | None = None
+    warm_start: ReferencedPlan | None = None
     statistics: tuple[Assumption, ...] = ()  # which were used
     statistics_warnings: tuple[Issue, ...] = ()
     # of to_domain

@@ -17,7 +17,15 @@ from planner.orchestration.answers.finish_plan import SolveContext
 from planner.orchestration.answers.incumbents import IncumbentReporter
 from planner.orchestration.family_sets.branch_kinds import bound_of_kinds
 from planner.orchestration.family_sets.deadline import Deadline
-from planner.orchestration.family_sets.family_set import FamilySet, Start, first_plan, least_seconds, started
+from planner.orchestration.family_sets.family_set import (
+    FamilySet,
+    Start,
+    first_plan,
+    is_better_begin,
+    least_seconds,
+    started,
+    warm_plan,
+)
 from planner.orchestration.family_sets.kind_sets import without_replaced_kinds
 from planner.orchestration.family_sets.sets_of_kinds import SetsOfKinds, sets_of_kinds
 from planner.orchestration.limits.shortfalls import no_plan, unsatisfiable_modules
@@ -27,7 +35,7 @@ from planner.solver.bounds.chain import lower_bound, quick_bound
 from planner.solver.evaluate import objective_of
 from planner.solver.machine import return_free_memory
 from planner.solver.memo import forget_derived
-from planner.solver.partitioners.base import Incumbent, Partitioner, SearchOptions, SolveLimits
+from planner.solver.partitioners.base import CUTOFF, Incumbent, Partitioner, SearchOptions, SolveLimits
 from planner.solver.problem import Outcome, Reason, SolverProblem
 
 # Parts of the time limit that a reproducible solve spends, counted in work.
@@ -69,11 +77,16 @@ def explore(
         reporter.raise_bound(quick_bound(pruned))
         if priced.num_kinds:  # bounds that follow are of other problems
             forget_derived(pruned)
-    family_sets = [
-        (None if start is None else started(context, mode, *start)) or first_plan(context, mode, reporter)
-        for _, mode in modes
-    ]
+    family_sets = [_begun(context, mode, reporter, start) for _, mode in modes]
+    others: list[FamilySet] = []
+    if context.warm_start is not None and start is None:
+        family_sets, others = _warmed(context, family_sets, reporter)
     _charge_any_move(context, family_sets, reporter)
+    if context.limits.cutoff_seconds is not None and modes:
+        reporter.raise_bound(quick_bound(pruned))
+    tried = [*family_sets, *others]
+    if _ends_at_cutoff(context, tried, reporter):
+        return Explored(pruned=pruned, holding_all=family_sets, searched=tried, is_exhaustive=found.exhaustive)
     search = _Search(context, partitioner, reporter)
     # Work on bounds is counted; a machine that is too busy for it leaves the rest of the time to searches.
     bounded = context.deadline.after(_BOUNDED_UNTIL)
@@ -86,9 +99,9 @@ def explore(
         del priced  # the largest of these problems: the others have all that sets of kinds need
         return_free_memory()
         of_modes = [without_replaced_kinds(usable.pop(0)) for _ in modes]
-        leaves, searched = search.of_kinds(of_modes, family_sets, of_all, bounded)
+        leaves, searched = search.of_kinds(of_modes, family_sets, others, of_all, bounded)
         return Explored(pruned=pruned, holding_all=leaves, searched=searched, is_exhaustive=found.exhaustive)
-    known = least_seconds(family_sets)
+    known = least_seconds(tried)
     for family_set in family_sets:
         most = max(_max_boxes(context, family_set.priced) // len(family_sets), 1)
         family_set.bound = lower_bound(family_set.priced, max_boxes=most, known_seconds=known, is_over=bounded.is_over)
@@ -97,11 +110,39 @@ def explore(
     else:  # modes leave some plans out
         bound = lower_bound(pruned, max_boxes=_max_boxes(context, pruned), is_over=bounded.is_over).seconds
     reporter.raise_bound(bound)
-    search.each([one for one in family_sets if one.bound.seconds * (1 + context.limits.ending_gap) < known], 1.0)
+    if not _ends_at_cutoff(context, tried, reporter):
+        search.each([one for one in family_sets if one.bound.seconds * (1 + context.limits.ending_gap) < known], 1.0)
     if bounded.ended_work:  # a proof holds, but with other bounds another plan within the gap may come out
         for one in family_sets:
             one.outcome = _cut_by_clock(one.outcome)
-    return Explored(pruned=priced, holding_all=family_sets, searched=family_sets, is_exhaustive=found.exhaustive)
+    return Explored(pruned=priced, holding_all=family_sets, searched=tried, is_exhaustive=found.exhaustive)
+
+
+def _begun(context: SolveContext, priced: SolverProblem, reporter: IncumbentReporter, start: Start | None) -> FamilySet:
+    """Return a mode with its first plan: the start, or a construction."""
+    found = None if start is None else started(context, priced, *start)
+    return found or first_plan(context, priced, reporter)
+
+
+def _warmed(
+    context: SolveContext, cold: list[FamilySet], reporter: IncumbentReporter
+) -> tuple[list[FamilySet], list[FamilySet]]:
+    """Return modes that begin with the warm start of the solve where searches had better, and the other plans."""
+    begun, others = [], []
+    for one in cold:
+        warm = warm_plan(context, one)
+        if warm is None:
+            begun.append(one)
+            continue
+        first, second = (warm, one) if is_better_begin(warm, one) else (one, warm)
+        begun.append(first)
+        others.append(second)
+        assert warm.outcome.assignment is not None
+        found = Incumbent(
+            assignment=warm.outcome.assignment, objective_seconds=warm.seconds, partitioner=warm.outcome.partitioner
+        )
+        reporter.report(warm.priced, found)
+    return begun, others
 
 
 class _Search:
@@ -114,21 +155,29 @@ class _Search:
         self,
         of_modes: list[SolverProblem],
         modes: list[FamilySet],
+        others: list[FamilySet],
         of_all: tuple[SolverProblem, int] | None,
         bounded: Deadline,
     ) -> tuple[list[FamilySet], list[FamilySet]]:
         """Bound and search the sets of kinds of modes; return those that hold every plan, and all that have a plan.
 
-        ``of_all`` is the problem of plans that no mode holds, and the most boxes of its bound.
+        ``others`` are further plans of modes. ``of_all`` is the problem of plans that no mode holds, and the most
+        boxes of its bound.
         """
         context, reporter = self._context, self._reporter
-        sets = sets_of_kinds(context, of_modes, modes, reporter, functools.partial(_max_boxes, context), bounded)
+        most_boxes = functools.partial(_max_boxes, context)
+        sets = sets_of_kinds(context, of_modes, modes, reporter, most_boxes, bounded, others)
         bound = min((one.bound.seconds for one in sets.family_sets), default=0.0)
         if of_all is not None:
             usable, most = of_all
             known = least_seconds(sets.tried)
-            bound = bound_of_kinds(usable, max_boxes=most, known_seconds=known, deadline=bounded)
+            bound = bound_of_kinds(
+                usable, max_boxes=most, known_seconds=known, deadline=bounded, is_enough=context.is_cut_off
+            )
         reporter.raise_bound(bound)
+        found = [*sets.tried, *sets.family_sets]
+        if _ends_at_cutoff(context, found, reporter):
+            return sets.family_sets, found
         return sets.family_sets, self.best_of(sets)
 
     def best_of(self, sets: SetsOfKinds) -> list[FamilySet]:
@@ -189,6 +238,7 @@ class _Search:
             SearchOptions(
                 lower_bound_seconds=bound,
                 start=family_set.outcome.assignment,
+                is_start_warm=family_set.is_warm,
                 hint=family_set.bound.hint,
                 on_incumbent=functools.partial(self._reporter.report, priced),
             ),
@@ -201,6 +251,19 @@ class _Search:
         best = family_set.better(found)
         is_proven = best.reason in (Reason.OPTIMAL, Reason.INFEASIBLE)
         return best if is_proven or time.monotonic() < late_from_seconds else _cut_by_clock(best)
+
+
+def _ends_at_cutoff(context: SolveContext, family_sets: list[FamilySet], reporter: IncumbentReporter) -> bool:
+    """Whether a plan is known and no plan is below the cutoff; the sets then say so."""
+    if not np.isfinite(least_seconds(family_sets)) or not context.is_cut_off(reporter.bound):
+        return False
+    detail = (
+        f"the lower bound proves that no plan is below cutoff_seconds {context.limits.cutoff_seconds:g}; the plan was"
+        " found before any long search"
+    )
+    for one in family_sets:
+        one.outcome = replace(one.outcome, limit=CUTOFF, detail=detail)
+    return True
 
 
 def _cut_by_clock(outcome: Outcome) -> Outcome:

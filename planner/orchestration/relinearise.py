@@ -87,6 +87,7 @@ def _part_of(limits: SolveLimits, part: float) -> SolveLimits:
         limits,
         time_limit_seconds=part * limits.time_limit_seconds,
         work_limit_seconds=None if work is None else part * work,
+        cutoff_seconds=None,  # bounds of additive models bound no plan under the other
     )
 
 

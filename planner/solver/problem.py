@@ -349,7 +349,9 @@ class Outcome:
 
     assignment: Assignment | None
     reason: Reason
-    limit: str | None = None  # "time", "deterministic_time", "no_improvement", "size", "iterations", "cancelled"
+    limit: str | None = (
+        None  # "time", "deterministic_time", "no_improvement", "size", "iterations", "cutoff", "cancelled"
+    )
     detail: str = ""
     #: lower bound over the listed options that the search itself proved, seconds; 0 where it proved nothing
     bound_seconds: float = 0.0

@@ -63,6 +63,10 @@ def plan_command(
         str | None,
         typer.Option(metavar="PLAN.json", help="Of the checkpoint that the job starts from: keep what it has."),
     ] = None,
+    warm_start: Annotated[
+        str | None,
+        typer.Option(metavar="PLAN.json", help="Begin the search at this plan, of this problem or one much like it."),
+    ] = None,
     statistics: StatisticsFiles = None,
     changes: Changes = None,
     form: Form = "long",
@@ -88,7 +92,9 @@ def plan_command(
         options["previous_plan", "plan"] = _plan_of_file(previous)
     if checkpoint_plan is not None:
         options["checkpoint_plan", "plan"] = _plan_of_file(checkpoint_plan)
-    check_output(output, spec, *(one for one in (previous, checkpoint_plan) if one is not None))
+    if warm_start is not None:
+        options["solver", "warm_start", "plan"] = _plan_of_file(warm_start)
+    check_output(output, spec, *(one for one in (previous, checkpoint_plan, warm_start) if one is not None))
     library = Library(find_statistics=found_statistics(statistics).get, find_model=find_model)
     request = parse_spec(changed_spec(spec, options, changes), library)
     if not quiet:

@@ -202,6 +202,7 @@ def planned(
         limits=inputs.limits,
         assumptions=assumptions,
         previous=inputs.previous,
+        warm_start=inputs.warm_start,
         on_result=on_result,
     )
 

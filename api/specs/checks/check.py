@@ -12,6 +12,7 @@ from api.specs.checks.objectives import check_objectives
 from api.specs.checks.replica_groups import check_previous_groups, check_replica_groups
 from api.specs.checks.serving import check_serving
 from api.specs.checks.shared_operators import check_shared_operators
+from api.specs.checks.solver import check_solver
 from api.specs.checks.stash import check_stash
 from api.specs.checks.tables import check_tables
 from api.specs.issues import IssueCollector
@@ -36,7 +37,8 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_dense(state, issues)
     check_checkpoint_plan(state, issues)
     check_stash(state, issues)
-    _check_settings(state, issues)
+    check_solver(state, issues)
+    _check_checkpoint(state, issues)
 
 
 def check_domain(state: SpecState, issues: IssueCollector) -> None:
@@ -61,18 +63,8 @@ def check_domain(state: SpecState, issues: IssueCollector) -> None:
         issues.add(cost_model_issue(error, ""))
 
 
-def _check_settings(state: SpecState, issues: IssueCollector) -> None:
-    solver, checkpoint = state.spec.solver, state.spec.checkpoint
-    if solver.work_limit_seconds is not None:
-        if not solver.reproducible:
-            message = "work_limit_seconds is for reproducible solves: leave it out, or set reproducible"
-            issues.report("/solver", message, _HINT, reads=("/solver/reproducible",))
-        elif solver.work_limit_seconds > solver.time_limit_seconds:
-            message = (
-                f"work_limit_seconds {solver.work_limit_seconds:g} exceeds time_limit_seconds"
-                f" {solver.time_limit_seconds:g}: lower it, or raise the time limit"
-            )
-            issues.report("/solver", message, _HINT, reads=("/solver/time_limit_seconds",))
+def _check_checkpoint(state: SpecState, issues: IssueCollector) -> None:
+    checkpoint = state.spec.checkpoint
     if checkpoint is not None and checkpoint.policy == "full" and checkpoint.full_every not in (None, 1):
         message = "with the policy full every checkpoint is: leave full_every out, or name another policy"
         issues.report("/checkpoint", message, _HINT, reads=("/checkpoint/policy",))

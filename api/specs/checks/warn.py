@@ -8,6 +8,7 @@ from api.specs.assumptions import prices_caches_alone, shown_names
 from api.specs.checks.checkpoint_plan import checkpoint_plan_warnings
 from api.specs.checks.operators import crowded_operators
 from api.specs.checks.row_orders import unknown_row_orders
+from api.specs.checks.solver import warm_start_warnings
 from api.specs.checks.unlikely_numbers import unlikely_numbers
 from api.specs.state import SpecState
 from cost_models.text.number_text import counted
@@ -48,6 +49,7 @@ def warn(state: SpecState) -> Iterator[Issue]:
     if state.of_checkpoint is not None:
         yield from state.of_checkpoint.warnings
         yield from checkpoint_plan_warnings(problem)
+    yield from warm_start_warnings(state)
     if state.previous is not None:
         yield from state.previous.warnings
         yield from _previous_plan(state.previous.plan, problem)

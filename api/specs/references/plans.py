@@ -1,10 +1,10 @@
-"""The plans that a spec refers to, as values of the domain: the one that runs, and that of a checkpoint."""
+"""The plans that a spec refers to: the one that runs, that of a checkpoint, and the one that searches begin at."""
 
 from dataclasses import dataclass
 
-from api.schemas.referenced_plan import CheckpointPlanSpec
+from api.schemas.referenced_plan import CheckpointPlanSpec, WarmStartSpec
 from api.schemas.spec import PreviousPlanSpec
-from api.specs.references.referenced_plan import PlanReader
+from api.specs.references.referenced_plan import PlanReader, ReferencedPlan
 from planner.domain.plan.movement import PreviousPlan
 from planner.domain.problem.checkpoint_plan import CheckpointPlan
 from planner.errors import Issue
@@ -50,3 +50,8 @@ def read_checkpoint_plan(spec: CheckpointPlanSpec, reader: PlanReader) -> OfChec
         return None
     plan = CheckpointPlan(placement=read.placement, keep=spec.keep)
     return OfCheckpoint(plan=plan, document=read.document, warnings=read.warnings)
+
+
+def read_warm_start(spec: WarmStartSpec, reader: PlanReader) -> ReferencedPlan | None:
+    """Read the plan that searches begin at; ``None`` if something is wrong with it."""
+    return reader.read("solver.warm_start", spec)

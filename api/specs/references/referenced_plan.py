@@ -52,11 +52,11 @@ class PlanReader:
     most_inline_shards: int | None = None
 
     def read(self, field: str, spec: ReferencedPlanSpec) -> ReferencedPlan | None:
-        """Read the plan of a field of the spec; ``None`` if something is wrong with it."""
+        """Read the plan of a field of the spec, such as solver.warm_start; ``None`` if something is wrong with it."""
         content: Any
         most_shards = self.most_inline_shards if spec.digest is None else None
         if spec.digest is None:
-            where, content = f"/{field}/plan", spec.plan or {}
+            where, content = f"{_pointer(field)}/plan", spec.plan or {}
             try:
                 raw = canonical_bytes(content)
             except ValueError:
@@ -66,7 +66,7 @@ class PlanReader:
             found = self._found(field, spec.digest)
             if found is None:
                 return None
-            where, content, raw = f"/{field}/digest", json.loads(found), found
+            where, content, raw = f"{_pointer(field)}/digest", json.loads(found), found
         warnings: tuple[Issue, ...] = ()
         try:
             if is_foreign(content):
@@ -102,13 +102,25 @@ class PlanReader:
             message = "no plan of this digest is kept here"
             hint = f"use the digest of a plan of this service, or give the plan itself as {field}.plan"
         if raw is None:
-            self.issues.report(f"/{field}/digest", message, hint, code="unknown-plan")
+            self.issues.report(f"{_pointer(field)}/digest", message, hint, code="unknown-plan")
         return raw
 
 
 #: Options of the command line that give a plan.
-_OPTIONS = {"previous_plan": "--previous", "checkpoint_plan": "--checkpoint-plan"}
-_WORDS = {"previous_plan": "a previous plan", "checkpoint_plan": "the plan of a checkpoint"}
+_OPTIONS = {
+    "previous_plan": "--previous",
+    "checkpoint_plan": "--checkpoint-plan",
+    "solver.warm_start": "--warm-start",
+}
+_WORDS = {
+    "previous_plan": "a previous plan",
+    "checkpoint_plan": "the plan of a checkpoint",
+    "solver.warm_start": "the plan of a warm start",
+}
+
+
+def _pointer(field: str) -> str:
+    return "/" + field.replace(".", "/")
 
 
 def _hint(field: str) -> str:

@@ -17,7 +17,7 @@ from api.specs.references.cost_model import (
     choose_model,
     is_reference,
 )
-from api.specs.references.plans import read_checkpoint_plan, read_previous_plan
+from api.specs.references.plans import read_checkpoint_plan, read_previous_plan, read_warm_start
 from api.specs.references.referenced_plan import FindPlan, PlanReader
 from api.specs.references.statistics import FindStatistics, inline_statistics
 from api.specs.state import SpecState
@@ -76,7 +76,8 @@ def resolve_references(
     state = replace(state, spec=spec, hardware=hardware, model=model, stated_cost_model=stated_cost_model)
     if any(table.access is not None and table.access.statistics is not None for table in spec.model.tables):
         state = inline_statistics(state, library.find_statistics, issues)
-    if spec.previous_plan is None and spec.checkpoint_plan is None:
+    warm_start = spec.solver.warm_start
+    if spec.previous_plan is None and spec.checkpoint_plan is None and warm_start is None:
         return state
     job = _planned_job(state, issues)
     reader = PlanReader(find_plan=library.find_plan, job=job, issues=issues, most_inline_shards=most_inline_shards)
@@ -84,6 +85,7 @@ def resolve_references(
         state,
         previous=None if spec.previous_plan is None else read_previous_plan(spec.previous_plan, reader),
         of_checkpoint=None if spec.checkpoint_plan is None else read_checkpoint_plan(spec.checkpoint_plan, reader),
+        warm_start=None if warm_start is None else read_warm_start(warm_start, reader),
     )
 
 

@@ -17,6 +17,7 @@ from planner.options.enumerate import Families
 from planner.orchestration.family_sets.deadline import Deadline
 from planner.orchestration.placement.stash import NoStash, with_stash
 from planner.orchestration.placement.to_placement import to_placement
+from planner.orchestration.placement.warm_start import WarmStart
 from planner.orchestration.previous_plan import PreviousPlanState, movement_of
 from planner.pricing.step.fixed_seconds import seconds_without_shards
 from planner.solver.evaluate import move_seconds_of, step_seconds_of
@@ -47,7 +48,12 @@ class SolveContext:
     assumptions: tuple[Assumption, ...]
     began_seconds: float  # monotonic clock
     previous_state: PreviousPlanState | None  # what is known of the plan that runs already
+    warm_start: WarmStart | None = None  # where searches begin
     listed_seconds: float = 0.0  # what listing and pricing took, by the clock
+
+    def is_cut_off(self, bound_seconds: float) -> bool:
+        """Whether no plan is below the cutoff, if the shards of every plan take ``bound_seconds`` at least."""
+        return self.limits.is_cut_off(bound_seconds + seconds_without_shards(self.problem, bound_seconds))
 
     @property
     def end(self) -> Deadline:

@@ -1,5 +1,6 @@
 """Sets of kinds that hold every plan, each with a bound: some that were relaxed, and one of all other plans."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,10 @@ _FEWEST_BOXES = 4  # fewest that a set is given
 _FEWEST_SETS = 4  # sets that are relaxed before few boxes end this: no plan may use the kinds that seemed best
 _MORE_BOXES = 4  # factor of boxes each time that a set has the least bound
 _BELOW_KNOWN = 1 - 1e-8  # factor of a known plan: a bound above the product leaves no better plan
+
+
+def _never_enough(_: float) -> bool:
+    return False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -69,13 +74,22 @@ def branch_kinds(
     known_seconds: float,
     deadline: Deadline | None = None,
     pruned: SolverProblem | None = None,
+    is_enough: Callable[[float], bool] = _never_enough,
 ) -> list[KindSet]:
     """Return sets that hold every plan of a problem in one of them, each with its bound.
 
-    ``relaxed_seconds`` of each bound is that of all plans. Bounds are raised until the least one is final or no set may
-    hold a plan better than a known one. Of all plans, a set shares the arrays that it has in common with ``pruned``.
+    ``relaxed_seconds`` of each bound is that of all plans. Bounds are raised until the least one is final, no set may
+    hold a plan better than a known one, or the bound on all plans ``is_enough``. Of all plans, a set shares the arrays
+    that it has in common with ``pruned``.
     """
-    ranked = rank_sets(priced, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline, pruned=pruned)
+    ranked = rank_sets(
+        priced,
+        max_boxes=max_boxes,
+        known_seconds=known_seconds,
+        deadline=deadline,
+        pruned=pruned,
+        is_enough=is_enough,
+    )
     if ranked is None:
         return []
     rest, others = ranked.whole, ranked.others
@@ -94,11 +108,18 @@ def branch_kinds(
 
 
 def bound_of_kinds(
-    priced: SolverProblem, *, max_boxes: int, known_seconds: float, deadline: Deadline | None = None
+    priced: SolverProblem,
+    *,
+    max_boxes: int,
+    known_seconds: float,
+    deadline: Deadline | None = None,
+    is_enough: Callable[[float], bool] = _never_enough,
 ) -> float:
     """Return a bound on all plans of a problem, whatever kinds they use."""
     usable = without_replaced_kinds(priced)
-    leaves = branch_kinds(usable, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline)
+    leaves = branch_kinds(
+        usable, max_boxes=max_boxes, known_seconds=known_seconds, deadline=deadline, is_enough=is_enough
+    )
     return min((one.bound.seconds for one in leaves), default=0.0)
 
 
@@ -109,6 +130,7 @@ def rank_sets(
     known_seconds: float,
     deadline: Deadline | None = None,
     pruned: SolverProblem | None = None,
+    is_enough: Callable[[float], bool] = _never_enough,
 ) -> RankedSets | None:
     """Relax the set with the least bound again and again, until its bound is final or no better than a known plan.
 
@@ -132,6 +154,8 @@ def rank_sets(
     boxes_left, enough_seconds = max_boxes - of_a_set, known_seconds * _BELOW_KNOWN
     is_over = never if deadline is None else deadline.is_over
     while boxes_left >= _FEWEST_BOXES or len(relaxed) < _FEWEST_SETS:
+        if is_enough(RankedSets(sets=sets, whole=whole, relaxed=relaxed, others=others).bound_seconds):
+            break
         one = min((some for some in relaxed.values() if not some.is_done), key=_bound_of, default=None)
         new = None
         if others is not None and (one is None or others.bound_seconds <= one.bound_seconds):

@@ -16,6 +16,7 @@ from planner.solver.partitioners.base import OnIncumbent, SearchOptions
 from planner.solver.partitioners.greedy import Greedy
 from planner.solver.partitioners.resume import resume
 from planner.solver.partitioners.valid_start import within_move_budget
+from planner.solver.partitioners.warm_start import begin_warm
 from planner.solver.problem import Assignment, Outcome, Reason, SolverProblem
 
 #: A plan that is known, and the problem that its shapes are of.
@@ -31,6 +32,7 @@ class FamilySet:
     priced: SolverProblem
     outcome: Outcome  # the best so far
     bound: Bound
+    is_warm: bool = False  # whether it begins with the warm start of the solve, hardly changed
 
     @property
     def seconds(self) -> float:
@@ -108,6 +110,24 @@ def started(context: SolveContext, priced: SolverProblem, known: SolverProblem, 
     if outcome.assignment is None:
         return None
     return FamilySet(priced=priced, outcome=outcome, bound=Bound(seconds=0.0, hint=None))
+
+
+def warm_plan(context: SolveContext, family_set: FamilySet) -> FamilySet | None:
+    """Return the set with the warm start of the solve, completed; ``None`` where there is none, or none that fits."""
+    if context.warm_start is None:
+        return None
+    priced = family_set.priced
+    limits = replace(context.limits, work_limit_seconds=_FIRST * context.limits.work_seconds)
+    found, is_close = begin_warm(priced, context.warm_start.in_place(priced), context.warm_start.alike(priced), limits)
+    return None if found.assignment is None else replace(family_set, outcome=found, is_warm=is_close)
+
+
+def is_better_begin(warm: FamilySet, cold: FamilySet) -> bool:
+    """Whether a search had better begin at the warm start: it is close to the known plan, and better than another one.
+
+    A search goes on from what had to be changed much no better than from a construction, and often worse.
+    """
+    return warm.seconds < cold.seconds and (warm.is_warm or cold.outcome.assignment is None)
 
 
 def at_home(context: SolveContext, priced: SolverProblem) -> tuple[SolverProblem, Assignment]:

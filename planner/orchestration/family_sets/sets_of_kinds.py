@@ -1,7 +1,7 @@
 """First plans and bounds of sets of kinds: from few sets that starts suggest, to sets that hold every plan."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,14 @@ from planner.orchestration.answers.finish_plan import SolveContext
 from planner.orchestration.answers.incumbents import IncumbentReporter
 from planner.orchestration.family_sets.branch_kinds import branch_kinds
 from planner.orchestration.family_sets.deadline import Deadline
-from planner.orchestration.family_sets.family_set import FamilySet, at_home, first_plan, transferred
+from planner.orchestration.family_sets.family_set import (
+    FamilySet,
+    at_home,
+    first_plan,
+    is_better_begin,
+    transferred,
+    warm_plan,
+)
 from planner.orchestration.family_sets.kind_sets import (
     KindSet,
     first_sets,
@@ -89,7 +96,12 @@ class SetsOfKinds:
         some = [leaf for leaf in leaves if leaf is best or leaf in leaves[:most]]
         found = sorted((_decided(context, leaf, self.bounded) for leaf in some), key=lambda one: one.bound.seconds)
         close_seconds = min(known_seconds, _CLOSE_BOUNDS * found[0].bound.seconds)
-        return [one for one in found if one is found[0] or one.bound.seconds < close_seconds][:most]
+        chosen = [one for one in found if one is found[0] or one.bound.seconds < close_seconds][:most]
+        warm = [warm_plan(context, one) for one in chosen]
+        return [
+            known if known is not None and is_better_begin(known, one) else one
+            for one, known in zip(chosen, warm, strict=True)
+        ]
 
 
 def sets_of_kinds(
@@ -99,6 +111,7 @@ def sets_of_kinds(
     reporter: IncumbentReporter,
     max_boxes: Callable[[SolverProblem], int],
     bounded: Deadline,
+    others: Sequence[FamilySet] = (),
 ) -> SetsOfKinds:
     """Return first plans and bounds of the sets of kinds of all modes.
 
@@ -110,10 +123,12 @@ def sets_of_kinds(
         Returns how many boxes bounds of a problem may look at.
     bounded
         Ends the work on bounds.
+    others
+        Further plans of modes.
     """
     if (move := modes[0].priced.move) is not None:  # what any move costs may be known only now
         of_modes = [_with_any_seconds(one, move.any_seconds) for one in of_modes]
-    tried = list(modes)
+    tried = [*modes, *others]
     # Work is counted; a machine that is too busy for it leaves the rest of the time to searches.
     first = context.deadline.after(_FIRST_UNTIL)
     for usable in of_modes:
@@ -124,7 +139,12 @@ def sets_of_kinds(
     for usable, mode in zip(of_modes, modes, strict=True):
         boxes = max(max_boxes(usable) // len(of_modes), 1)
         for one in branch_kinds(
-            usable, max_boxes=boxes, known_seconds=close_seconds, deadline=bounded, pruned=mode.priced
+            usable,
+            max_boxes=boxes,
+            known_seconds=close_seconds,
+            deadline=bounded,
+            pruned=mode.priced,
+            is_enough=context.is_cut_off,
         ):
             leaves.append(_leaf(context, one, usable, tried))
     # Few of these problems are searched, and what bounds derived from each is as large as the problem.

@@ -122,6 +122,7 @@ class Turn:
                 time_limit_seconds=max(limit_seconds, 1e-3),
                 work_limit_seconds=work_seconds if self.context.limits.reproducible else None,
                 relative_gap=0.0,
+                cutoff_seconds=None,  # of the objective, and this is a weighted sum
             ),
             began_seconds=began,
             listed_seconds=0.0,

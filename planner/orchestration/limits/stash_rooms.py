@@ -16,7 +16,7 @@ from planner.domain.problem.stash import Stash
 from planner.orchestration.answers.finish_plan import relative_gap_of
 from planner.orchestration.placement.stash import NoStash
 from planner.pricing.memory.stash import room_bytes
-from planner.solver.partitioners.base import SolveLimits
+from planner.solver.partitioners.base import CUTOFF, SolveLimits
 from planner.solver.problem import Reason
 
 #: What one search after the other counts on: a part of the room, and whether shards larger than that make some of it.
@@ -39,6 +39,8 @@ def solve_with_stash(problem: Problem, limits: SolveLimits, solve: Solve) -> Pla
     ends_seconds, bound_seconds, work, spare = time.monotonic() + limits.time_limit_seconds, 0.0, 1.0, None
     for number, (share, counts_all) in enumerate(_ATTEMPTS):
         tried = _with_room(problem, problem.stash, share, counts_all=counts_all)
+        if number > 0 and not limits.is_cut_off(bound_seconds):  # the bound of the most room is the published one
+            limits = replace(limits, cutoff_seconds=None)
         within, work = _part(limits, _SHORT * (ends_seconds - time.monotonic()), _SHORT * work), (1 - _SHORT) * work
         try:
             found = solve(tried, within, False)
@@ -46,7 +48,8 @@ def solve_with_stash(problem: Problem, limits: SolveLimits, solve: Solve) -> Pla
             bound_seconds = error.bound_seconds if number == 0 else bound_seconds
             continue
         left_seconds = ends_seconds - time.monotonic()
-        if found.reason not in (Reason.OPTIMAL, Reason.INFEASIBLE) and (spare is None or left_seconds > 0):
+        is_ended = found.reason in (Reason.OPTIMAL, Reason.INFEASIBLE) or found.limit == CUTOFF
+        if not is_ended and (spare is None or left_seconds > 0):
             part = 1.0 if number == len(_ATTEMPTS) - 1 else _LONG
             try:
                 longer = solve(tried, _part(limits, part * left_seconds, part * work), True)
@@ -98,15 +101,17 @@ def _within(result: PlanResult, bound_seconds: float, relative_gap: float) -> Pl
     gap = relative_gap_of(found, bound)
     is_close = gap is not None and gap <= relative_gap
     reason = Reason.OPTIMAL if is_close else Reason.FEASIBLE
-    limit = result.limit if is_close else _LIMIT
+    limit, detail = (result.limit if is_close else _LIMIT), _DETAIL
+    if result.limit == CUTOFF and not is_close:
+        limit, detail = CUTOFF, f"{result.detail}; {_DETAIL}"
     plan = replace(
         result.plan,
         lower_bound_seconds=bound,
         relative_gap=gap,
         reason=reason,
         limit=limit,
-        detail=_DETAIL,
+        detail=detail,
         gap_parts=None,
         late_gain_seconds=None,
     )
-    return replace(result, plan=plan, reason=reason, limit=limit, detail=_DETAIL, lower_bound_seconds=bound)
+    return replace(result, plan=plan, reason=reason, limit=limit, detail=detail, lower_bound_seconds=bound)

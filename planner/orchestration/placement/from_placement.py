@@ -1,6 +1,6 @@
 """A table of a placement as pieces of a family: what a plan has, in the terms of the solver problem."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -88,6 +88,24 @@ def family_key(problem: Problem, family: Family) -> StorageKey:
     storage, hot_rows = family.storage, hot_rows_of(problem, family)
     how = (family.scheme, storage.kernel, storage.in_scm)
     return (*how, storage.cache_load_factor, hot_rows, storage.data_type.name)
+
+
+def families_like(problem: Problem, families: Families, placed: Sequence[TablePlacement | None]) -> list[int | None]:
+    """Return the family of the same scheme and storage as what is placed of each table; ``None`` where there is none.
+
+    ``placed`` is in the order of the problem's tables, with ``None`` for those that a placement lacks.
+    """
+    keys = [
+        None if one is None else (table, *placed_key(one, unknown_type=problem.tables[table].data_type.name))
+        for table, one in enumerate(placed)
+    ]
+    wanted = set(keys)
+    index_of = {
+        key: index
+        for index, one in enumerate(families.families)
+        if (key := (one.table, *family_key(problem, one))) in wanted
+    }
+    return [None if key is None else index_of.get(key) for key in keys]
 
 
 def pieces_of(problem: Problem, family: Family, placed: TablePlacement) -> Pieces | None:

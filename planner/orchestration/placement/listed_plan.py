@@ -14,7 +14,7 @@ from planner.errors import Issue, UnsupportedRequest
 from planner.options.enumerate import Families, enumerate_families, with_narrowest_pieces
 from planner.options.host_memory_fallback import with_kernels_of
 from planner.options.schemes.blocks import COLUMN_STEP
-from planner.orchestration.placement.from_placement import Pieces, family_key, pieces_of, placed_key
+from planner.orchestration.placement.from_placement import Pieces, families_like, pieces_of
 from planner.pricing.price_options import price
 from planner.solver.problem import Assignment, SolverProblem
 
@@ -70,19 +70,9 @@ def _find(
     problem: Problem, families: Families, placed: list[TablePlacement]
 ) -> tuple[list[tuple[int, Pieces]], list[int]]:
     """Return family and pieces of every table, and the tables that are nothing that is listed for them."""
-    keys = [
-        (table, *placed_key(one, unknown_type=problem.tables[table].data_type.name)) for table, one in enumerate(placed)
-    ]
-    wanted = set(keys)
-    index_of = {
-        key: index
-        for index, one in enumerate(families.families)
-        if (key := (one.table, *family_key(problem, one))) in wanted
-    }
     found: list[tuple[int, Pieces]] = []
     missing: list[int] = []
-    for (table, one), key in zip(enumerate(placed), keys, strict=True):
-        family = index_of.get(key)
+    for table, (one, family) in enumerate(zip(placed, families_like(problem, families, placed), strict=True)):
         pieces = None if family is None else pieces_of(problem, families.families[family], one)
         if family is None or pieces is None:
             missing.append(table)

@@ -25,7 +25,7 @@ from planner.orchestration.answers.finish_plan import relative_gap_of, result_of
 from planner.orchestration.answers.incumbents import WORTH_REPORTING, OnResult
 from planner.orchestration.sizes.candidates import Candidate
 from planner.pricing.step.fixed_seconds import seconds_without_shards
-from planner.solver.partitioners.base import RESOLUTION, SolveLimits
+from planner.solver.partitioners.base import CUTOFF, RESOLUTION, SolveLimits
 from planner.solver.problem import Reason
 
 #: Plans the problem of one size: the problem, its limits, and who hears of improvements.
@@ -34,7 +34,7 @@ Solve = Callable[[Problem, SolveLimits, OnResult | None], PlanResult]
 _LOOKED_AT = 0.3  # of the time limit, at most, for bounds before the searches
 _SEARCHED = 0.6  # of the work, for searches of all sizes before some go on
 _LEAST_SECONDS = 1e-3  # of a search
-_CLOCK = "time"
+_CLOCK, _WORK = "time", "deterministic_time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +93,11 @@ class _Search:
     def _left_seconds(self) -> float:
         return self._began_seconds + self._limits.time_limit_seconds - time.monotonic()
 
+    @property
+    def _is_cut_off(self) -> bool:
+        """Whether no size has a plan below the cutoff."""
+        return self._limits.is_cut_off(min(one.bound_seconds for one in self._candidates))
+
     def _within(self, time_seconds: float, part: float) -> SolveLimits:
         """Return limits of so much time, and of a part of the work."""
         return replace(
@@ -132,6 +137,8 @@ class _Search:
             if one.is_close(known, self._limits.ending_gap):
                 one.state = "ruled_out"
                 continue
+            if self._is_cut_off and math.isfinite(known):
+                break
             left_seconds = self._left_seconds
             if left_seconds <= 0 and math.isfinite(known):
                 self._is_cut_by_clock = True
@@ -144,7 +151,12 @@ class _Search:
         return spent
 
     def _go_on(self, order: list[Candidate], part: float) -> None:
-        """Search the better half of the sizes that may still win once more, for a part of all work."""
+        """Search the better half of the sizes that may still win once more, for a part of all work.
+
+        A size that has no plan below the cutoff is searched in earnest only now, since another size may have one.
+        """
+        if self._is_cut_off:
+            return
         known = min(one.seconds for one in order)
         gap = self._limits.ending_gap
         left = sorted((one for one in order if one.plan and not one.is_close(known, gap)), key=lambda one: one.seconds)
@@ -155,7 +167,9 @@ class _Search:
             if self._left_seconds <= 0:
                 self._is_cut_by_clock = True
                 return
-            limits = self._within(self._left_seconds / (len(better) - index), part / len(better))
+            limits = replace(
+                self._within(self._left_seconds / (len(better) - index), part / len(better)), cutoff_seconds=None
+            )
             one.take(self._solve(one.problem, limits, self._streamed(one)))
             self._carry(one)
 
@@ -200,12 +214,17 @@ class _Search:
         detail = f"within relative_gap {self._limits.relative_gap:g} of the bound over all {self._sizes.noun}"
         searched = [one for one in self._candidates if one.state == "planned"]
         is_cut = self._is_cut_by_clock or any(one.limit == _CLOCK for one in searched)
+        limit, cut = best.limit or _WORK, ""
+        if self._is_cut_off:
+            limit, cut = CUTOFF, f"no size has a plan below cutoff_seconds {self._limits.cutoff_seconds:g}; "
+        elif limit == CUTOFF:  # of its size alone
+            limit = _WORK
         ended = time.monotonic()
         plan = replace(
             plan,
             reason=Reason.OPTIMAL if is_proven else Reason.FEASIBLE,
-            limit=_CLOCK if is_cut else None if is_proven else best.limit or "deterministic_time",
-            detail=detail if is_proven else f"best of {len(searched)} {self._sizes.noun} that were searched",
+            limit=_CLOCK if is_cut else None if is_proven else limit,
+            detail=detail if is_proven else f"{cut}best of {len(searched)} {self._sizes.noun} that were searched",
             solver_seconds=ended - self._began_seconds,
             found_seconds=best.found_at_seconds - self._began_seconds,
         )

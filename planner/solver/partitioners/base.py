@@ -13,6 +13,8 @@ from planner.solver.problem import Assignment, Outcome, RelaxationHint, SolverPr
 RESOLUTION = 1e-6
 #: The limit of a search that ended early because it found nothing better for long.
 NO_IMPROVEMENT = "no_improvement"
+#: The limit of a solve that ended because no plan is below the value that was asked for.
+CUTOFF = "cutoff"
 #: Part of the limit by which work may fall behind the clock before the clock spends the rest.
 _BEHIND = 0.2
 
@@ -32,6 +34,8 @@ class SolveLimits:
     work_limit_seconds: float | None = None
     #: part of the time limit that a search may take once the clock counts; a portfolio keeps the rest for others
     time_share: float = 1.0
+    #: value of the objective: once no plan is below it, the plan that is known is enough; a search by itself ignores it
+    cutoff_seconds: float | None = None
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -41,11 +45,17 @@ class SolveLimits:
             raise ValueError("Expected relative_gap in [0, 1].")
         if not 0 <= self.seed < 2**31:
             raise ValueError("Expected seed in [0, 2**31).")
+        if self.cutoff_seconds is not None and not self.cutoff_seconds > 0:
+            raise ValueError("Expected cutoff_seconds > 0.")
 
     @property
     def work_seconds(self) -> float:
         """What a reproducible search may spend."""
         return self.work_limit_seconds or self.time_limit_seconds
+
+    def is_cut_off(self, bound_seconds: float) -> bool:
+        """Whether a bound on the objective proves that no plan is below the cutoff."""
+        return self.cutoff_seconds is not None and bound_seconds >= self.cutoff_seconds
 
     @property
     def ending_gap(self) -> float:
@@ -170,6 +180,7 @@ class SearchOptions:
 
     lower_bound_seconds: float = 0.0  # that the caller has proved: a search stops early when it comes close
     start: Assignment | None = None  # to improve on
+    is_start_warm: bool = False  # whether the start is as good as what searches end with, for a problem much like this
     hint: RelaxationHint | None = None
     on_incumbent: OnIncumbent | None = None
 

@@ -677,6 +677,22 @@ def test_plan_moves_from_a_previous_plan_only_where_that_pays(run: Run, spec_fil
     assert "is the input file" in refused.err
 
 
+def test_a_search_begins_at_a_plan(run: Run, spec_file: Path, tmp_path: Path) -> None:
+    first = tmp_path / "first.json"
+    assert run("plan", spec_file, "-q", "-o", first).code == 0
+    begun = json.loads(first.read_bytes())
+    again = run("plan", spec_file, "--warm-start", first, "--partitioner", "greedy", "--set", "solver.relative_gap=0")
+    assert again.code == 0
+    assert again.document["objective"]["seconds"] <= begun["objective"]["seconds"]
+    assert again.document["movement"] is None
+    refused = run("plan", spec_file, "--warm-start", first, "-o", first)
+    assert refused.code == 1
+    assert "is the input file" in refused.err
+    both = run("plan", spec_file, "--warm-start", first, "--previous", first)
+    assert both.code == 1
+    assert "/solver/warm_start" in both.err
+
+
 def test_a_plan_of_an_earlier_version_may_be_the_previous_one(run: Run, spec_file: Path, tmp_path: Path) -> None:
     document = run("plan", spec_file, "-q").document
     del document["movement"]

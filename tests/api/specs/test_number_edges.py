@@ -77,6 +77,7 @@ SPECS: Mapping[str, dict[str, Any]] = {
         solver__relative_gap=0.01,
         solver__seed=1,
         solver__work_limit_seconds=4.0,
+        solver__cutoff_seconds=1e-6,
         checkpoint=CHECKPOINT,
     ),
     "rates": tiny(

@@ -118,6 +118,7 @@ def study_of(spec: object) -> dict[str, object]:
 SPECS = (
     tiny(model__tables__0__access={"statistics": "<statistics>#x"}),
     tiny(previous_plan={"digest": "<plan>"}),
+    tiny(solver__warm_start={"digest": "<plan>"}),
     tiny(cost_model="learned:<model>"),
     tiny(cost_model="learned:<document>"),
 )

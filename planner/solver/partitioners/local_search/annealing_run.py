@@ -60,6 +60,7 @@ class AnnealingRun:
         self._parallel = ParallelChains(effort, self._is_worth_reporting, self._consider)
         self._seeds = seeds
         self._pool = ElitePool()
+        self._late: list[Chain] = []  # plans that join the pool once it is refined
         self._items = len(view.data.item_columns)
         #: Whether good plans spread their seconds over the phases otherwise than the relaxation, which spreads loads
         #: freely, so that races have to find out how, and cut tables again while they do.
@@ -68,15 +69,24 @@ class AnnealingRun:
         #: proposals per item that the whole effort pays for
         self._proposals_per_item = proposals_per_item(effort.total_seconds, self._items)
 
-    def settle(self, hint: RelaxationHint | None, start: Assignment | None) -> None:
-        """Build first plans, move and swap their pieces, and look longest at those that do best."""
+    def settle(self, hint: RelaxationHint | None, start: Assignment | None, *, is_warm: bool = False) -> None:
+        """Build first plans, move and swap their pieces, and look longest at those that do best.
+
+        A start that is warm takes their place if the effort does not pay for them; else it waits for their best.
+        """
         known = self._known(start)
+        if known and is_warm and self._proposals_per_item < _MOST_PER_ENTRANT:
+            # A race would be over before its plans were as good.
+            self._refine_a_little(known)
+            self._keep(known)
+            return
+        if is_warm:  # races and rounds find plans unlike it first
+            self._late, known = known, []
         if self._view.priced.move is not None:
             # What a plan that runs already costs to leave, a construction has to make good first.
             self._parallel.each(functools.partial(self._settle_for, chain, _KEEP_SHARE) for chain in known)
         else:
-            until = self._effort.fraction + _FIRST_REFINEMENT_SHARE
-            self._parallel.each(functools.partial(self._run, chain, FINAL_REFINEMENT, until) for chain in known)
+            self._refine_a_little(known)
         filled = self._fill(hint)
         first_until, *later_until = _GENERATIONS_UNTIL if self._learns else (_SETTLE_UNTIL,)
         chains = self._halve_field(hint, filled, first_until) + known
@@ -86,6 +96,10 @@ class AnnealingRun:
         for until in later_until:
             if hint is not None and self._pool.plans and not self._done():
                 self._keep(self._halve_field(self._as_found(hint), [], until))
+
+    def _refine_a_little(self, known: list[Chain]) -> None:
+        until = self._effort.fraction + _FIRST_REFINEMENT_SHARE
+        self._parallel.each(functools.partial(self._run, chain, FINAL_REFINEMENT, until) for chain in known)
 
     def _halve_field(self, hint: RelaxationHint | None, entrants: list[Chain], until: float) -> list[Chain]:
         """Race given states and constructions of different tastes until a part of the effort; best first."""
@@ -192,6 +206,8 @@ class AnnealingRun:
 
         After idle rounds that is no more than the usual part.
         """
+        for chain in self._late:
+            self._pool.add(chain)
         if self._done() or not self._pool.plans:
             return
         chains = [self._loaded(index) for index in range(min(self._parallel.count, len(self._pool.plans)))]

@@ -45,7 +45,11 @@ class LocalSearch:
             of_left, before_seconds = effort.fork(1 / max(planned - number, 1)), best.seconds
             run = AnnealingRun(view, seeds, of_left, best, good_seconds)
             # A plan that runs already costs something to leave, so that each run begins with it.
-            run.settle(options.hint, start if number == 0 or priced.move is not None else None)
+            run.settle(
+                options.hint,
+                start if number == 0 or priced.move is not None else None,
+                is_warm=options.is_start_warm and number == 0,
+            )
             run.reheat()
             run.refine()
             effort.join([of_left])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cost_models.arrays import Floats, Ints
+from cost_models.arrays import Bools, Floats, Ints
 from planner.solver.partitioners.local_search.search_data import View, unit_options
 from planner.solver.problem import RelaxationHint, Scope
 from planner.solver.segments import first_least
@@ -21,6 +21,7 @@ from planner.solver.segments import first_least
 CAPS = ((0.8, 0.55), (0.8, 1.0), (0.65, 0.5), (0.6, 0.35), (1.1, 1.0), (0.4, 1.0), (1.5, 1.0), (0.25, 1.0), (3.0, 1.0))
 _ROUNDS = 4
 _TOO_LARGE = 1e3  # an option over the cap is this much worse than one under it
+_OUTSIDE = 1e12  # seconds of an option that is none of those to choose among, for each second of a good plan
 _MEMORY_STEPS = 30
 
 
@@ -128,6 +129,16 @@ def mean_seconds(view: View) -> Floats:
     """Return the seconds of every option over all ranks, as a mean, shape (O,)."""
     mean: Floats = view.option_seconds @ view.data.weight / view.data.rank_class.shape[0]
     return mean
+
+
+def choose_among(view: View, target: Target, some: Bools) -> Ints:
+    """Return the cheapest of some listed options, (O,), for every item that has any of them, else of all, (I,)."""
+    source = view.items.option_source
+    is_among = (source >= 0) & some[np.maximum(source, 0)]
+    has_any = np.zeros(len(view.data.item_columns), dtype=np.bool_)
+    has_any[view.option_item[is_among]] = True
+    outside = np.where(has_any[view.option_item] & ~is_among, _OUTSIDE * (1.0 + expected_seconds(target)), 0.0)
+    return choose(view, target, 1.0, waste=outside)
 
 
 def _of_guide(view: View, target: Target, guided: Ints) -> Ints:

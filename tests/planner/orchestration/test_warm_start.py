@@ -104,11 +104,11 @@ def test_what_no_longer_fits_takes_less_memory() -> None:
     located, priced = locate_warm_start(tight, begun.context.families, wide.placement), prune(begun.priced)
     in_place = located.in_place(priced)
     found, is_close = begin_warm(priced, in_place, located.alike(priced), LIMITS)
-    mended = resume(priced, in_place, LIMITS)
+    repaired = resume(priced, in_place, LIMITS)
     assert found.assignment is not None
-    assert mended.assignment is not None
+    assert repaired.assignment is not None
     assert not violations(priced, found.assignment)
-    assert objective_of(priced, found.assignment) < 0.9 * objective_of(priced, mended.assignment)
+    assert objective_of(priced, found.assignment) < 0.9 * objective_of(priced, repaired.assignment)
     assert not is_close
 
 

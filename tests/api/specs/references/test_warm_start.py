@@ -49,9 +49,9 @@ def test_it_is_a_part_of_the_request_and_not_of_the_problem() -> None:
 
 def test_the_answer_says_where_the_search_began() -> None:
     request = parse_spec(raw(tiny(solver__warm_start={"plan": a_plan(tables=a_plan()["tables"][:1])})))
-    (said,) = [one for one in request.assumptions if one.subject == "solver.warm_start"]
-    assert said.evidence == "note"
-    assert said.value.endswith("of 2 ranks, which has 1 of 2 tables")
+    (noted,) = [one for one in request.assumptions if one.subject == "solver.warm_start"]
+    assert noted.evidence == "note"
+    assert noted.value.endswith("of 2 ranks, which has 1 of 2 tables")
     assert request.warnings == ()
 
 

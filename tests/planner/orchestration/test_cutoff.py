@@ -186,7 +186,7 @@ class Stashing:
         self._bound_seconds, self._limit = bound_seconds, limit
         self.cutoffs: list[float | None] = []
 
-    def __call__(self, problem: Problem, limits: SolveLimits) -> PlanResult:
+    def __call__(self, problem: Problem, limits: SolveLimits, is_reported: bool) -> PlanResult:
         self.cutoffs.append(limits.cutoff_seconds)
         if len(self.cutoffs) == 1:
             raise NoStash(self._bound_seconds)
@@ -194,14 +194,14 @@ class Stashing:
         return PlanResult(plan=found, reason="FEASIBLE", limit=self._limit, detail="why", lower_bound_seconds=0.95)
 
 
-@pytest.mark.parametrize(("bound_seconds", "later", "limit"), [(0.8, 0.7, CUTOFF), (0.6, None, "stash")])
+@pytest.mark.parametrize(("bound_seconds", "later", "limit"), [(0.8, [0.7], CUTOFF), (0.6, [None, None], "stash")])
 def test_less_room_for_a_stash_is_cut_off_by_the_bound_of_the_most(
-    bound_seconds: float, later: float | None, limit: str
+    bound_seconds: float, later: list[float | None], limit: str
 ) -> None:
-    searches = Stashing(bound_seconds, CUTOFF if later else "deterministic_time")
+    searches = Stashing(bound_seconds, CUTOFF if limit == CUTOFF else "deterministic_time")
     limits = replace(LIMITS, cutoff_seconds=0.7)
     result = solve_with_stash(make_problem(stash=Stash()), limits, searches)
-    assert searches.cutoffs == [0.7, later]
+    assert searches.cutoffs == [0.7, *later]
     assert (result.limit, result.lower_bound_seconds) == (limit, bound_seconds)
 
 

@@ -35,10 +35,10 @@ class CheckpointSpec(StrictModel):
         f"{DEFAULT_FULL_EVERY}, and 1 for the policy full. Unit: checkpoints.",
         examples=[DEFAULT_FULL_EVERY],
     )
-    bits: Literal[32, 16, 8, 4] | None = Field(
+    bits: Literal[32, 16, 8, 4, 2] | None = Field(
         default=None,
         description="Bits of a weight on the store; weights that are narrower, and optimizer state, stay as they are, "
-        "and rows of 8 and 4 bits carry a scale and a bias of 2 bytes each. null stores weights as they are.",
+        "and rows of 8, 4 and 2 bits carry a scale and a bias of 2 bytes each. null stores weights as they are.",
         examples=[8],
     )
     upload_bytes_per_second: StoreRate = Field(

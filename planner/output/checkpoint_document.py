@@ -41,6 +41,16 @@ class CheckpointFactsDocument(TypedDict):
     interval_seconds: Annotated[float, "Under the plan's step time, with the dense part. Unit: seconds."]
     full: CheckpointSizeDocument
     incremental: Annotated[CheckpointSizeDocument | None, "The largest one; null where all are full."]
+    mean_bytes: Annotated[int, "Of a checkpoint, average over those from one full one to the next. Unit: bytes."]
+    mean_write_bytes_per_second: Annotated[float, "Of all hosts, average. Unit: bytes per second."]
+    stored_bytes: Annotated[int, "That a restore needs at most: a full one and increments. Unit: bytes."]
+    full_fp32_bytes: Annotated[int, "Of a full checkpoint with weights in fp32. Unit: bytes."]
+    write_reduction: Annotated[
+        float | None, "full_fp32_bytes over mean_bytes; null where nothing is written.", Example(8.5)
+    ]
+    stored_reduction: Annotated[
+        float | None, "full_fp32_bytes over stored_bytes; null where nothing is stored.", Example(2.9)
+    ]
     restore_seconds: Annotated[float, "Slowest host's reading of all that it needs. Unit: seconds."]
     lost_seconds_per_step: Annotated[
         float, "Expected: snapshots, and what failures lose to uploads and restores. Unit: seconds."

@@ -62,6 +62,7 @@ ByRank = Callable[[Floats], Floats]
 
 ROW_NUMBER_BYTES = 8.0  # int64 with each row of an increment
 BITS_PER_BYTE = 8.0
+FP32_BYTES = 4.0
 
 
 def with_checkpoints(
@@ -109,9 +110,14 @@ def checkpoint_load(
         shards.snapshot_seconds(last),
         shards.most_restored_bytes(),
         *shards.mean_seconds(),
+        shards.mean_bytes() * shards.stored_part,
+        shards.most_restored_bytes() * shards.stored_part,
+        shards.full_fp32_bytes() * shards.stored_part,
     )
-    full, increment, full_snapshot, snapshot, restored, stall, store = by_rank(np.stack(amounts, axis=1)).T
+    columns = by_rank(np.stack(amounts, axis=1)).T
+    full, increment, full_snapshot, snapshot, restored, stall, store = columns[:7]
     hosts = _Hosts.of(problem)
+    mean_bytes, stored_bytes, full_fp32_bytes = (columns[7:].sum(axis=1) * hosts.num_replicas).tolist()
     return CheckpointLoad(
         policy=checkpoint.policy,
         full_every=shards.modified.full_every,
@@ -119,6 +125,9 @@ def checkpoint_load(
         interval_seconds=checkpoint.interval_steps * step_seconds,
         full=_size(checkpoint, full, full_snapshot, hosts),
         incremental=_size(checkpoint, increment, snapshot, hosts) if shards.increments else None,
+        mean_bytes=mean_bytes,
+        stored_bytes=stored_bytes,
+        full_fp32_bytes=full_fp32_bytes,
         restore_seconds=float(hosts.sums(restored).max() / checkpoint.download_bytes_per_second),
         lost_seconds_per_step=float(
             stall.max() / checkpoint.interval_steps + hosts.sums(store).max() / checkpoint.steps_between_failures
@@ -273,7 +282,16 @@ class _Shards:
         weights = self.checkpoint.weight_bytes(
             as_held=stored_row_bytes(work), element_bytes=work.element_bytes, columns=work.shard_columns
         )
-        return rows * (weights + work.shard_columns * work.optimizer_element_bytes + work.optimizer_row_bytes)
+        return rows * (weights + self._state_bytes())
+
+    def full_fp32_bytes(self) -> Floats:
+        """Return the bytes of a full checkpoint whose weights are fp32, without scales and biases."""
+        return self.held * (self.work.shard_columns * FP32_BYTES + self._state_bytes())
+
+    def _state_bytes(self) -> Floats:
+        """Return the bytes of the optimizer state of one row."""
+        work = self.work
+        return work.shard_columns * work.optimizer_element_bytes + work.optimizer_row_bytes
 
     def increment_bytes(self, rows: Floats) -> Floats:
         """Return the bytes of an increment of so many rows, with the numbers of the rows."""
@@ -303,6 +321,17 @@ class _Shards:
         times = self.modified.full_every - 1 if self.checkpoint.policy == "consecutive" else 1
         return full + times * self.increment_bytes(self.increments[-1])
 
+    def mean_bytes(self) -> Floats:
+        """Return the mean bytes of a checkpoint over a cycle, whoever stores them."""
+        return (self.stored_bytes(self.held) + self._all_increments()) / self.modified.full_every
+
+    def _all_increments(self) -> Floats:
+        """Return the bytes of all increments of a cycle."""
+        found = np.zeros(self.work.num_shards)
+        for count, rows in zip(self.modified.num_increments.tolist(), self.increments, strict=True):
+            found = found + count * self.increment_bytes(rows)
+        return found
+
     def lost_seconds(self) -> Floats:
         """Return the expected seconds per step by the module's formula, at a rank's part of its host's rate."""
         snapshot, store = self.mean_seconds()
@@ -313,10 +342,9 @@ class _Shards:
         """Return the mean seconds over a cycle: of a snapshot; of an upload and a restore at a host's whole rate."""
         checkpoint, cycle = self.checkpoint, self.modified.full_every
         snapshot, stored = self.snapshot_seconds(self.held), self.stored_bytes(self.held)
-        increments = np.zeros(self.work.num_shards)
         for count, rows in zip(self.modified.num_increments.tolist(), self.increments, strict=True):
             snapshot = snapshot + count * self.snapshot_seconds(rows)
-            increments = increments + count * self.increment_bytes(rows)
+        increments = self._all_increments()
         # After k of a cycle's increments a restore reads all k, on average half of all there are, or the last alone.
         read = increments / (2 if checkpoint.policy == "consecutive" else cycle)
         upload = self.stored_part * (stored + increments) / cycle / checkpoint.upload_bytes_per_second

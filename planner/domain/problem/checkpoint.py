@@ -15,7 +15,7 @@ from planner.domain.problem.data_type import DATA_TYPES
 #: (``one_shot``; ``intermittent`` takes a full one again once that is cheaper), or those since the last of any kind.
 POLICIES = ("full", "one_shot", "consecutive", "intermittent")
 #: Types of weights on the store by bits.
-STORED_TYPES = {32: "fp32", 16: "fp16", 8: "int8", 4: "int4"}
+STORED_TYPES = {32: "fp32", 16: "fp16", 8: "int8", 4: "int4", 2: "int2"}
 #: Checkpoints from one full one to the next, unless the user says; a full one is the first of them.
 DEFAULT_FULL_EVERY = 12
 #: Intervals between failures, unless the user says: Check-N-Run (arXiv 2010.08679) takes a checkpoint every 30
@@ -90,12 +90,30 @@ class CheckpointLoad:
     interval_seconds: float  # under the plan's own step time, with the dense part
     full: CheckpointSize
     incremental: CheckpointSize | None  # the largest before the next full one; ``None`` where all are full
+    mean_bytes: float  # of a checkpoint of all hosts, average over those from one full one to the next
+    stored_bytes: float  # of all hosts, that a restore needs at most: the full checkpoint and increments since
+    full_fp32_bytes: float  # of all hosts, in a full checkpoint whose weights are fp32
     restore_seconds: float  # slowest host's reading of the full checkpoint and of the increments, at most
     #: expected seconds per step: snapshots of the slowest rank, and work that a failure loses to the slowest host's
     #: uploads and restores, averages over the checkpoints of a cycle
     lost_seconds_per_step: float
     balanced: bool  # whether the objective counts them
     snapshot_evidence: Evidence  # of the weakest rate behind the snapshots
+
+    @property
+    def mean_write_bytes_per_second(self) -> float:
+        """Rate at which all hosts together write, average over intervals; 0 if a step takes no time."""
+        return self.mean_bytes / self.interval_seconds if self.interval_seconds > 0 else 0.0
+
+    @property
+    def write_reduction(self) -> float | None:
+        """How many times as much would be written if every checkpoint were full and fp32; None if nothing is."""
+        return self.full_fp32_bytes / self.mean_bytes if self.mean_bytes > 0 else None
+
+    @property
+    def stored_reduction(self) -> float | None:
+        """How many times as much a full fp32 checkpoint stores as a restore needs at most; None if that is nothing."""
+        return self.full_fp32_bytes / self.stored_bytes if self.stored_bytes > 0 else None
 
     @property
     def fits(self) -> bool:

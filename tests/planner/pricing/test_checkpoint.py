@@ -124,6 +124,37 @@ def test_seconds_lost_per_step() -> None:
     assert load_of(consecutive).restore_seconds == pytest.approx((full + 2 * first) / 2e6)
 
 
+def test_amounts_of_a_cycle() -> None:
+    """Three checkpoints: full, 1,024 rows and 2,048 rows. Consecutive ones need all increments for a restore."""
+    full, first, last = 10_000 * ROW, 1_024 * ROW + 1_250, 2_048 * ROW + 1_250
+    found = load_of()
+    assert found.mean_bytes == pytest.approx((full + first + last) / 3)
+    assert found.mean_write_bytes_per_second == pytest.approx(found.mean_bytes / found.interval_seconds)
+    assert found.stored_bytes == pytest.approx(full + last)
+    assert found.full_fp32_bytes == full
+    assert found.write_reduction == pytest.approx(3 * full / (full + first + last))
+    assert found.stored_reduction == pytest.approx(full / (full + last))
+    consecutive = load_of(replace(ONE_SHOT, policy="consecutive"))
+    assert consecutive.mean_bytes == pytest.approx((full + 2 * first) / 3)
+    assert consecutive.stored_bytes == pytest.approx(full + 2 * first)
+
+
+@pytest.mark.parametrize(("bits", "weights"), [(16, 128), (8, 68), (4, 36), (2, 20)])
+def test_weights_of_few_bits_against_fp32(bits: int, weights: int) -> None:
+    """A row of 64 weights, of 8 bits and fewer with scale and bias, and 4 bytes of state."""
+    found = load_of(replace(ONE_SHOT, policy="full", full_every=1, bits=bits))
+    assert found.mean_bytes == found.stored_bytes == 10_000 * (weights + 4)
+    assert found.full_fp32_bytes == 10_000 * ROW
+    assert found.write_reduction == found.stored_reduction == pytest.approx(ROW / (weights + 4))
+
+
+def test_replicas_are_counted_once_in_all_amounts() -> None:
+    found = load_of(scheme=Scheme.DATA_PARALLEL, kernel=Kernel.DENSE)
+    assert found.full_fp32_bytes == pytest.approx(10_000 * ROW)
+    assert found.mean_bytes == pytest.approx(10_000 * ROW)  # dense kernels store all rows every time
+    assert found.stored_bytes == pytest.approx(2 * 10_000 * ROW)
+
+
 def test_full_checkpoints_alone() -> None:
     found = load_of(replace(ONE_SHOT, policy="full", full_every=1, interval_steps=10))
     assert found.incremental is None

@@ -243,6 +243,9 @@ def _checkpoint() -> CheckpointLoad:
         interval_seconds=1.0,  # less than the upload takes: there is a warning
         full=full,
         incremental=replace(full, bytes=64.0, bytes_by_rank=(32.0, 32.0), bytes_by_host=(64.0,)),
+        mean_bytes=112.0,
+        stored_bytes=704.0,
+        full_fp32_bytes=1280.0,
         restore_seconds=2.0,
         lost_seconds_per_step=0.001,
         balanced=False,

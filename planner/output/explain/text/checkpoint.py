@@ -17,6 +17,7 @@ def checkpoint_lines(plan: CompactPlanDocument) -> list[str]:
     rows = [heading, *(_row(name, size) for name, size in kinds if size is not None)]
     lines = [f"Checkpoints, one in {counted(checkpoint['interval_steps'], 'step')}", *columns(rows)]
     lines += paragraph(_policy(checkpoint))
+    lines += paragraph(_amounts(checkpoint))
     lines += paragraph(_cost(checkpoint))
     if checkpoint["warning"] is not None:
         lines += paragraph(f"too late: {checkpoint['warning']}")
@@ -39,6 +40,21 @@ def _policy(checkpoint: CheckpointFactsDocument) -> str:
     if checkpoint["incremental"] is None:
         return "every checkpoint is full"
     return f"{checkpoint['policy']}: one in {counted(checkpoint['full_every'], 'checkpoint')} is full"
+
+
+def _amounts(checkpoint: CheckpointFactsDocument) -> str:
+    if checkpoint.get("mean_bytes") is None:  # a plan of an earlier version
+        return ""
+    rate = f"{format_bytes(checkpoint['mean_write_bytes_per_second'])} per second are written on average"
+    stored = f"a restore needs {format_bytes(checkpoint['stored_bytes'])} at most"
+    return (
+        f"{rate}{_less(checkpoint['write_reduction'])}, {stored}{_less(checkpoint['stored_reduction'])}; a full"
+        f" checkpoint in fp32 has {format_bytes(checkpoint['full_fp32_bytes'])}"
+    )
+
+
+def _less(reduction: float | None) -> str:
+    return "" if reduction is None else f" (1/{reduction:.3g} of full fp32)"
 
 
 def _cost(checkpoint: CheckpointFactsDocument) -> str:

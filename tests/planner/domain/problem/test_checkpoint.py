@@ -14,7 +14,7 @@ from planner.domain.problem.checkpoint import Checkpoint
         ({"policy": "sometimes"}, "policy to be one of full, one_shot"),
         ({"policy": "one_shot", "full_every": 0}, "full_every >= 1"),
         ({"full_every": 2}, "full_every 1 where every checkpoint is full"),
-        ({"bits": 7}, "bits to be one of 32, 16, 8, 4"),
+        ({"bits": 7}, "bits to be one of 32, 16, 8, 4, 2"),
         ({"upload_bytes_per_second": 0.0}, "upload_bytes_per_second > 0"),
         ({"download_bytes_per_second": float("nan")}, "download_bytes_per_second > 0"),
         ({"intervals_between_failures": float("inf")}, "intervals_between_failures > 0"),

@@ -166,6 +166,10 @@ function movementSection(movement, unit) {
   );
 }
 
+function timesLess(reduction) {
+  return `1/${format.digits(reduction)} of full checkpoints in fp32`;
+}
+
 function checkpointSection(checkpoint) {
   const sizes = [
     ["full", checkpoint.full],
@@ -190,6 +194,14 @@ function checkpointSection(checkpoint) {
       [
         "Costs",
         [`${format.seconds(checkpoint.lost_seconds_per_step)} a step `, evidence(checkpoint.snapshot_evidence)],
+      ],
+      checkpoint.write_reduction && [
+        "Written on average",
+        `${format.bytes(checkpoint.mean_write_bytes_per_second)} per second, ${timesLess(checkpoint.write_reduction)}`,
+      ],
+      checkpoint.stored_reduction && [
+        "A restore needs",
+        `${format.bytes(checkpoint.stored_bytes)} at most, ${timesLess(checkpoint.stored_reduction)}`,
       ],
       ["Restoring takes", format.seconds(checkpoint.restore_seconds)],
     ]),

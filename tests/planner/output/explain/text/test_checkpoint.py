@@ -21,6 +21,12 @@ CHECKPOINT: dict[str, Any] = {
     "interval_seconds": 100.0,
     "full": FULL,
     "incremental": {**FULL, "bytes": GB, "snapshot_seconds": 0.02, "upload_seconds": 1.07},
+    "mean_bytes": 2 * GB,
+    "mean_write_bytes_per_second": 2e7,
+    "stored_bytes": 6 * GB,
+    "full_fp32_bytes": 20 * GB,
+    "write_reduction": 10.0,
+    "stored_reduction": 20 / 6,
     "restore_seconds": 3.22,
     "lost_seconds_per_step": 1.5e-5,
     "balanced": False,
@@ -40,6 +46,8 @@ def test_sizes_times_and_price() -> None:
     assert found[3].split() == ["largest", "increment", "1.0", "GB", "20", "ms", "1", "1.07", "s", "0", "5", "s"]
     assert found[4].strip() == "one_shot: one in 12 checkpoints is full"
     reported = " ".join(line.strip() for line in found[5:])
+    assert "20.0 MB per second are written on average (1/10 of full fp32)" in reported
+    assert "a restore needs 6.0 GB at most (1/3.33 of full fp32); a full checkpoint in fp32 has 20.0 GB" in reported
     assert "an interval takes 100 s, a restore reads for 3.22 s" in reported
     assert "15 us per step, no part of the objective (snapshot rates measured)" in reported
 
@@ -62,6 +70,14 @@ def test_lines_are_not_too_wide() -> None:
     huge |= {"upload_seconds": 1.23e9, "mean_upload_seconds": 1.23e9}
     found = lines(full=huge, incremental=huge, interval_steps=10**9, warning="word " * 40)
     assert all(len(line) <= 80 for line in found)
+
+
+def test_a_plan_of_an_earlier_version_has_no_amounts() -> None:
+    named = ("mean_bytes", "mean_write_bytes_per_second", "stored_bytes", "full_fp32_bytes")
+    earlier = {key: value for key, value in CHECKPOINT.items() if key not in named and "reduction" not in key}
+    found = " ".join(section(explain_plan(document(checkpoint=earlier)), "Checkpoints"))
+    assert "on average" not in found
+    assert "a restore reads for 3.22 s" in found
 
 
 def test_nothing_is_stated_without_checkpoints() -> None:

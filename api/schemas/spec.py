@@ -265,6 +265,12 @@ class ServingSpec(StrictModel):
         description="Share of the time for which any card may be busy.",
         examples=[DEFAULT_UTILIZATION_LIMIT],
     )
+    p99_seconds: Annotated[float, Field(gt=0, le=3600)] | None = Field(
+        default=None,
+        description="99 of 100 requests must be answered within it, if they come at random (Poisson) at"
+        " requests_per_second, which it needs; waiting included. null: no such limit. Unit: seconds.",
+        examples=[0.005],
+    )
 
 
 class PreviousPlanSpec(ReferencedPlanSpec):

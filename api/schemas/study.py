@@ -16,6 +16,7 @@ FigureName = Literal[
     "samples_per_second",
     "step_seconds",
     "requests_per_second",
+    "p99_seconds",
     "fullest_rank_fraction",
     "num_hosts",
     "num_ranks",
@@ -24,6 +25,8 @@ FigureName = Literal[
     "price_per_billion_samples",
     "watts",
     "joules_per_thousand_samples",
+    "checkpoint_write_bytes_per_second",
+    "checkpoint_stored_bytes",
 ]
 
 
@@ -162,6 +165,9 @@ class PointFigures(Document):
     requests_per_second: float | None = Field(
         default=None, description="Sustained, of serving. Unit: requests per second."
     )
+    p99_seconds: float | None = Field(
+        default=None, description="99 of 100 requests are answered within it, at the rate of the spec. Unit: seconds."
+    )
     fullest_rank_fraction: float | None = Field(default=None, description="Used share of the fullest rank.")
     num_hosts: int = Field(description="Unit: hosts.")
     num_ranks: int = Field(description="Of the whole job. Unit: ranks.")
@@ -170,6 +176,12 @@ class PointFigures(Document):
     price_per_billion_samples: float | None = Field(default=None, description="In the study's currency.")
     watts: float | None = Field(default=None, description="Of all hosts. Unit: watts.")
     joules_per_thousand_samples: float | None = Field(default=None, description="Unit: joules.")
+    checkpoint_write_bytes_per_second: float | None = Field(
+        default=None, description="What all hosts write, on average. Unit: bytes per second."
+    )
+    checkpoint_stored_bytes: float | None = Field(
+        default=None, description="What a restore needs the store to hold, at most. Unit: bytes."
+    )
 
 
 class PointIssueDocument(Document):

@@ -34,6 +34,7 @@ _SILENT = frozenset(
         "kv_cache",
         "batch_size_per_rank",
         "requests_per_second",
+        "p99_seconds",
         "plan",
         "digest",
         "max_moved_bytes",

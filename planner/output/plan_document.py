@@ -177,8 +177,16 @@ class ServingDocument(TypedDict):
     utilization: Annotated[float | None, "Busy share of that card's time at this rate.", Example(0.4)]
     utilization_limit: Annotated[float, "Largest busy share that is allowed.", Example(0.8)]
     sustained_requests_per_second: Annotated[
-        float | None, "Highest rate within the limit; null where nothing is looked up.", Example(1000)
+        float | None, "Highest rate within the limits; null where nothing is looked up.", Example(1000)
     ]
+    p99_limit_seconds: Annotated[float | None, "As asked; null without a limit. Unit: seconds.", Example(0.005)]
+    p50_seconds: Annotated[
+        float | None,
+        "Half of all requests that come at random at this rate are answered within it; null without a rate, or if the"
+        " card is busy all the time. Unit: seconds.",
+        Example(0.0011),
+    ]
+    p99_seconds: Annotated[float | None, "99 of 100 of them are. Unit: seconds.", Example(0.0031)]
 
 
 class WholeStepDocument(TypedDict):

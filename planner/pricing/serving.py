@@ -16,6 +16,13 @@ allow, no plan sustains.
 A cache of users' keys and values (:class:`planner.domain.problem.kv_cache.KvCache`) takes as much of every card, and
 what it misses is recomputed on all of them. With ``h`` the share of hits and ``c`` the seconds of a miss, a request has
 ``(1 - h) c`` more on average, whatever lies where, which is added in the end like ``m``.
+
+Requests that come at random wait. All cards that are asked see the same arrivals, and a card that is busy for longer
+with each request waits for longer before each, too (Lindley's recursion grows with the service): so a request is
+answered when the busiest card is done with it, and its time is that of a queue M/D/1 with the latency as its service
+(:mod:`cost_models.queues.md1`). That time grows with the latency. A limit on its 99th percentile is therefore, as the
+limit on utilization, one on the latency. With a cache of keys and values requests are of two lengths, and no percentile
+is stated.
 """
 
 from collections.abc import Iterator
@@ -26,6 +33,7 @@ from numpy.typing import NDArray
 
 from cost_models.analytic.serving import MESSAGE_PHASES, message_seconds
 from cost_models.arrays import Floats
+from cost_models.queues.md1 import highest_rate, longest_service, time_quantile
 from cost_models.text.number_text import at_most_text, number_text
 from cost_models.vocabulary import Evidence, Phase
 from planner.domain.formats.units import format_seconds
@@ -39,6 +47,34 @@ from planner.solver.problem import Reason
 
 REQUEST_RATE = "requests_per_second"  # a limit of the user's
 _ROUNDING = 1e-9
+_HALF, _MOST = 0.5, 0.99  # of all requests
+
+
+def longest_request_seconds(serving: Serving) -> float:
+    """Return for how long a request may keep a card busy so that the limits hold; infinite without a rate."""
+    return _longest(serving.requests_per_second, serving.utilization_limit, serving.p99_seconds)
+
+
+def _longest(rate: float | None, utilization_limit: float, p99_limit_seconds: float | None) -> float:
+    if rate is None:
+        return np.inf
+    by_rate = utilization_limit / rate
+    return by_rate if p99_limit_seconds is None else min(by_rate, longest_service(rate, p99_limit_seconds, _MOST))
+
+
+def _sustained(serving: Serving, busy_seconds: float) -> float:
+    """Return the requests per second at which the limits hold, of a card that each one keeps busy for so long."""
+    by_rate = serving.utilization_limit / busy_seconds
+    if serving.p99_seconds is None:
+        return by_rate
+    return min(by_rate, highest_rate(busy_seconds, serving.p99_seconds, _MOST))
+
+
+def _answered_seconds(rate: float | None, busy_seconds: float, fraction: float) -> float | None:
+    """Return the seconds within which this fraction of requests is answered; None if there is no rate or no end."""
+    if rate is None or rate * busy_seconds >= 1:
+        return None
+    return time_quantile(rate, busy_seconds, fraction)
 
 
 def latency_without_shards(problem: Problem, shard_seconds: float) -> float:
@@ -96,6 +132,7 @@ def serving_load(serving: Serving | None, busy_seconds: Floats) -> ServingLoad |
         return None
     rank, rate = int(np.argmax(busy_seconds)), serving.requests_per_second
     busiest = float(busy_seconds[rank])
+    rate_of_equals = rate if serving.kv_cache is None else None  # requests that hit and miss take different times
     return ServingLoad(
         samples_per_request=serving.samples_per_request,
         num_messages=len(MESSAGE_PHASES) * int(np.count_nonzero(busy_seconds)),
@@ -104,14 +141,20 @@ def serving_load(serving: Serving | None, busy_seconds: Floats) -> ServingLoad |
         requests_per_second=rate,
         utilization=None if rate is None else rate * busiest,
         utilization_limit=serving.utilization_limit,
-        sustained_requests_per_second=serving.utilization_limit / busiest if busiest > 0 else None,
+        sustained_requests_per_second=_sustained(serving, busiest) if busiest > 0 else None,
+        p99_limit_seconds=serving.p99_seconds,
+        p50_seconds=_answered_seconds(rate_of_equals, busiest, _HALF),
+        p99_seconds=_answered_seconds(rate_of_equals, busiest, _MOST),
     )
 
 
 def overrun(evaluation: Evaluation) -> Iterator[Issue]:
-    """Yield an issue where requests come faster than the plan sustains."""
+    """Yield an issue where requests come faster than the plan sustains, or wait for longer than is asked."""
     load = evaluation.serving
-    if load is None or load.utilization is None or load.utilization <= load.utilization_limit * (1 + _ROUNDING):
+    if load is None or load.utilization is None:
+        return
+    if load.utilization <= load.utilization_limit * (1 + _ROUNDING):
+        yield from _late(load)
         return
     rate, sustained = load.requests_per_second, load.sustained_requests_per_second
     assert rate is not None  # as there is a utilization
@@ -128,6 +171,28 @@ def overrun(evaluation: Evaluation) -> Iterator[Issue]:
     )
 
 
+def _late(load: ServingLoad) -> Iterator[Issue]:
+    """Yield an issue where requests wait for longer than is asked."""
+    rate, limit, p99 = load.requests_per_second, load.p99_limit_seconds, load.p99_seconds
+    if rate is None or limit is None:
+        return
+    if load.busy_seconds <= _longest(rate, load.utilization_limit, limit) * (1 + _ROUNDING):
+        return
+    found = "no limit" if p99 is None else format_seconds(p99)
+    slower = load.sustained_requests_per_second
+    fewer = f"serve at most {at_most_text(slower)} requests per second on a host, " if slower else ""
+    yield Issue(
+        code="request-p99",
+        pointer=f"/ranks/{load.busiest_rank}",
+        message=(
+            f"99 of 100 requests that come at random at {number_text(rate)} per second are answered within {found}, and"
+            f" within {format_seconds(limit)} is asked; each keeps rank {load.busiest_rank} busy for"
+            f" {format_seconds(load.busy_seconds)}"
+        ),
+        hint=f"{fewer}use more cards, or allow a longer serving.p99_seconds",
+    )
+
+
 def within_rate(result: PlanResult) -> PlanResult:
     """Return the result without a plan where its plan does not sustain the rate; INFEASIBLE where none can."""
     issue = None if result.plan is None else next(overrun(result.plan.evaluation), None)
@@ -135,9 +200,8 @@ def within_rate(result: PlanResult) -> PlanResult:
         return result
     load = result.plan.evaluation.serving
     assert load is not None
-    assert load.requests_per_second is not None
-    least = load.requests_per_second * result.lower_bound_seconds
-    is_proven = least > load.utilization_limit * (1 + _ROUNDING)
+    longest = _longest(load.requests_per_second, load.utilization_limit, load.p99_limit_seconds)
+    is_proven = result.lower_bound_seconds > longest * (1 + _ROUNDING)
     open_end = "" if is_proven else "; the bound does not rule it out: search for longer, or to a smaller relative_gap"
     return replace(
         result,

@@ -29,6 +29,20 @@ def _check_requests(state: SpecState, issues: IssueCollector) -> None:
             f"the objective {REQUEST_LATENCY} needs the samples of a request",
             "give serving.samples_per_request",
         )
+    elif spec.serving.p99_seconds is not None and spec.serving.kv_cache is not None:
+        issues.report(
+            "/serving/p99_seconds",
+            "requests that hit the cache of keys and values and those that miss take different times, and percentiles"
+            " are known of requests of one length",
+            "leave p99_seconds or kv_cache out",
+        )
+    elif spec.serving.p99_seconds is not None and spec.serving.requests_per_second is None:
+        issues.report(
+            "/serving/p99_seconds",
+            f"how long requests wait follows from their rate; without one no limit of {spec.serving.p99_seconds:g} s"
+            " can be checked",
+            "give serving.requests_per_second, or leave p99_seconds out",
+        )
     if spec.cost_model != ServingModel.name:
         issues.report(
             "/cost_model",

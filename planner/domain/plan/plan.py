@@ -90,7 +90,11 @@ class ServingLoad:
     requests_per_second: float | None  # as asked
     utilization: float | None  # busy share of that card's time, at the rate that was asked for
     utilization_limit: float
-    sustained_requests_per_second: float | None  # at the limit; None where nothing is looked up
+    sustained_requests_per_second: float | None  # within the limits; None where nothing is looked up
+    p99_limit_seconds: float | None  # as asked
+    #: within which half, and 99 of 100, of requests that come at random are answered; None without a rate that can be
+    p50_seconds: float | None
+    p99_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from planner.domain.plan.plan import Evaluation
 from planner.domain.problem.problem import Problem
 from planner.errors import Issue
 from planner.orchestration.limits.tier_bandwidth import overloaded
-from planner.pricing.serving import latency_without_shards, overrun
+from planner.pricing.serving import latency_without_shards, longest_request_seconds, overrun
 from planner.solver.evaluate import busy_seconds, keeps_own_step, step_seconds_of
 from planner.solver.problem import Assignment, OwnStep, SolverProblem
 
@@ -59,10 +59,9 @@ def _own_step(problem: Problem, priced: SolverProblem) -> OwnStep:
 
 def _longest_request(problem: Problem) -> float:
     """Return what the shards of the slowest card may take of each request, seconds; infinite without a rate."""
-    serving = problem.serving
-    if serving is None or serving.requests_per_second is None:
+    if problem.serving is None:
         return np.inf
-    return serving.utilization_limit / serving.requests_per_second - latency_without_shards(problem, 1.0)
+    return longest_request_seconds(problem.serving) - latency_without_shards(problem, 1.0)
 
 
 def with_limits(priced: SolverProblem, problem: Problem, *, step_seconds: float | None) -> SolverProblem:

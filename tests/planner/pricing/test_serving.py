@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cost_models.queues.md1 import highest_rate, time_quantile
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme, Tier
 from planner.access.table_columns import table_columns
 from planner.diagnosis.fixes.ranks import hosts_ladder, ranks_ladder
@@ -218,6 +219,81 @@ def test_a_rate_that_only_this_plan_misses_is_no_proof() -> None:
     assert (proven.plan, proven.reason) == (None, Reason.INFEASIBLE), "boxes count two on one card"
 
 
+def late(p99_seconds: float, rate: float = 10_000.0) -> PlanResult:
+    """One table of 53.2352 us that may only be whole: at 10,000 per second 99 of 100 take up to 248.52 us."""
+    whole = TableConstraints(sharding_types=frozenset({Scheme.TABLE_WISE}))
+    table = make_table("a", dim=128, constraints=whole)
+    problem = serving_problem(table, requests_per_second=rate, p99_seconds=p99_seconds)
+    return plan(problem, cost_model=SERVING, partitioner=Greedy(), limits=LIMITS)
+
+
+def test_a_limit_on_the_99th_percentile_that_is_met() -> None:
+    result = late(249e-6)
+    assert result.plan is not None
+    load = result.plan.evaluation.serving
+    assert load is not None
+    assert load.p50_seconds == pytest.approx(time_quantile(10_000.0, 53.2352e-6, 0.5))
+    assert load.p99_seconds == pytest.approx(248.524e-6, rel=1e-5)
+    assert load.p99_limit_seconds == 249e-6
+    # The highest rate is what the tighter limit allows: a little above the one that was asked for.
+    assert load.sustained_requests_per_second == pytest.approx(highest_rate(53.2352e-6, 249e-6, 0.99))
+    assert 10_000 < load.sustained_requests_per_second < 0.8 / 53.2352e-6
+
+
+def test_a_limit_on_the_99th_percentile_that_no_plan_meets_is_infeasible() -> None:
+    result = late(248e-6)
+    assert (result.plan, result.reason, result.limit) == (None, Reason.INFEASIBLE, REQUEST_RATE)
+    assert "99 of 100 requests that come at random at 10,000 per second are answered within 249 us" in result.detail
+    assert "within 248 us is asked" in result.detail
+    assert "serve at most 9,980 requests per second on a host" in result.detail
+
+
+def test_a_limit_below_the_request_itself_is_met_at_no_rate() -> None:
+    result = late(50e-6, rate=1.0)
+    assert result.reason is Reason.INFEASIBLE
+    assert "serve at most" not in result.detail
+    assert "use more cards, or allow a longer serving.p99_seconds" in result.detail
+
+
+def test_waiting_is_that_of_all_cards_together() -> None:
+    """A request is answered when all cards are done: runs of their queues, one of 53.2 us and one of 86.5 us."""
+    problem = serving_problem(*(make_table(name, dim=128) for name in "abc"), requests_per_second=8_000.0)
+    scored = score(problem, on_ranks(problem, 0, 4, 4), SERVING)
+    assert scored.serving is not None
+    busy = np.array([sum(rank.seconds.values()) for rank in scored.ranks])
+    gaps = np.random.default_rng(3).exponential(1 / 8_000.0, 400_000)
+    answered = np.zeros(len(gaps))
+    for seconds in busy[busy > 0]:
+        sums = np.concatenate([[0.0], np.cumsum(seconds - gaps[1:])])
+        answered = np.maximum(answered, sums - np.minimum.accumulate(sums) + seconds)
+    assert len(busy[busy > 0]) == 2
+    assert scored.serving.p50_seconds == pytest.approx(np.quantile(answered, 0.5), rel=0.02)
+    assert scored.serving.p99_seconds == pytest.approx(np.quantile(answered, 0.99), rel=0.05)
+
+
+def test_a_search_meets_the_limit_though_its_first_plan_does_not() -> None:
+    """Two tables on one card are late, on two cards they are not."""
+    problem = serving_problem(
+        *(make_table(name, dim=128) for name in "ab"), requests_per_second=9_000.0, p99_seconds=230e-6
+    )
+    together, apart = (list(overrun(score(problem, on_ranks(problem, *ranks), SERVING))) for ranks in ((0, 0), (0, 1)))
+    assert [issue.code for issue in together] == ["request-p99"]
+    assert apart == []
+    found = solved(problem).evaluation.serving
+    assert found is not None
+    assert found.p99_seconds is not None
+    assert found.p99_seconds <= 230e-6
+
+
+def test_no_percentile_without_a_rate_or_an_end() -> None:
+    for asked in ({}, {"requests_per_second": 1e5, "utilization_limit": 1.0}):
+        load = score(
+            problem := serving_problem(make_table("a", dim=128), **asked), on_ranks(problem, 0), SERVING
+        ).serving
+        assert load is not None
+        assert load.p50_seconds is load.p99_seconds is None
+
+
 def test_more_cards_sustain_more() -> None:
     rates = []
     for count in (2, 4):
@@ -299,6 +375,9 @@ def test_what_belongs_to_training_is_refused(changes: dict[str, object]) -> None
         {"requests_per_second": math.nan},
         {"utilization_limit": 0.0},
         {"utilization_limit": 1.1},
+        {"p99_seconds": 0.0, "requests_per_second": 1.0},
+        {"p99_seconds": math.inf, "requests_per_second": 1.0},
+        {"p99_seconds": 0.01},
     ],
     ids=str,
 )

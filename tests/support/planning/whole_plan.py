@@ -174,6 +174,9 @@ def _evaluation() -> Evaluation:
             utilization=0.5,
             utilization_limit=0.8,
             sustained_requests_per_second=80.0,
+            p99_limit_seconds=0.05,
+            p50_seconds=0.0125,
+            p99_seconds=0.04,
         ),
         whole_step=WholeStep(
             seconds=1.6,

@@ -48,12 +48,15 @@ class Figures:
     is_whole_step: bool = False
     samples_per_second: float | None = None
     requests_per_second: float | None = None
+    p99_seconds: float | None = None
     fullest_rank_fraction: float | None = None
     global_batch_size: int | None = None
     price_per_hour: float | None = None
     price_per_billion_samples: float | None = None
     watts: float | None = None
     joules_per_thousand_samples: float | None = None
+    checkpoint_write_bytes_per_second: float | None = None
+    checkpoint_stored_bytes: float | None = None
 
     def value(self, name: str) -> float | None:
         """Return a figure by its name."""
@@ -95,17 +98,34 @@ def figures_of(plan: Mapping[str, Any], machines: Machines) -> tuple[Figures, Fi
     objective, whole, serving = plan["objective"], plan.get("whole_step"), plan.get("serving")
     base = machine_figures(machines)
     if serving is not None:
-        found = replace(base, requests_per_second=serving["sustained_requests_per_second"])
-        return replace(found, fullest_rank_fraction=fullest_rank_fraction(plan)), replace(
-            base, requests_per_second=math.inf
+        found = replace(
+            base,
+            requests_per_second=serving["sustained_requests_per_second"],
+            p99_seconds=serving.get("p99_seconds"),
+            fullest_rank_fraction=fullest_rank_fraction(plan),
         )
+        return found, replace(base, requests_per_second=math.inf, p99_seconds=0.0, fullest_rank_fraction=0.0)
     seconds = objective["seconds"] if whole is None else whole["seconds"]
     found = replace(
-        with_step(base, seconds, is_whole_step=whole is not None), fullest_rank_fraction=fullest_rank_fraction(plan)
+        with_step(base, seconds, is_whole_step=whole is not None),
+        fullest_rank_fraction=fullest_rank_fraction(plan),
+        **_checkpoint_figures(plan),
     )
     bound = step_bound(plan)
     at_best = base if bound is None else with_step(base, bound, is_whole_step=whole is not None)
-    return found, replace(at_best, fullest_rank_fraction=0.0)
+    stored = dict.fromkeys(_checkpoint_figures(plan), 0.0)  # no bound says what must be stored
+    return found, replace(at_best, fullest_rank_fraction=0.0, **stored)
+
+
+def _checkpoint_figures(plan: Mapping[str, Any]) -> dict[str, float]:
+    """Return what checkpoints write and store under a plan, if it says so."""
+    checkpoint = plan.get("checkpoint")
+    if not checkpoint or "mean_write_bytes_per_second" not in checkpoint:
+        return {}
+    return {
+        "checkpoint_write_bytes_per_second": checkpoint["mean_write_bytes_per_second"],
+        "checkpoint_stored_bytes": float(checkpoint["stored_bytes"]),
+    }
 
 
 def step_bound(plan: Mapping[str, Any]) -> float | None:

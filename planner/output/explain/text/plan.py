@@ -141,8 +141,16 @@ def _serving(plan: CompactPlanDocument) -> list[str]:
     )
     if rate is not None:
         lines += paragraph(f"{number_text(rate)} per second keep it busy for {serving['utilization']:.4g} of its time")
+    half, most, asked = serving.get("p50_seconds"), serving.get("p99_seconds"), serving.get("p99_limit_seconds")
+    if half is not None and most is not None:
+        within = "" if asked is None else f"; {format_seconds(asked)} are asked"
+        lines += paragraph(
+            f"come at random, half are answered within {format_seconds(half)}, 99 of 100 within"
+            f" {format_seconds(most)}{within}"
+        )
     if (sustained := serving["sustained_requests_per_second"]) is not None:
-        lines += paragraph(f"at most {at_most_text(sustained)} per second, at a limit of {limit}")
+        and_p99 = "" if asked is None else f" and 99 of 100 within {format_seconds(asked)}"
+        lines += paragraph(f"at most {at_most_text(sustained)} per second, at a limit of {limit}{and_p99}")
     return lines
 
 

@@ -78,6 +78,8 @@ def test_a_spec_that_serves_becomes_a_problem() -> None:
         ({"serving__samples_per_request": 0}, "/serving/samples_per_request"),
         ({"serving__requests_per_second": 0.0}, "/serving/requests_per_second"),
         ({"serving__utilization_limit": 1.5}, "/serving/utilization_limit"),
+        ({"serving__p99_seconds": 0.0}, "/serving/p99_seconds"),
+        ({"serving__p99_seconds": 0.1}, "/serving/p99_seconds"),
         ({"hardware__profile": "dgx-h100-80g"}, "/hardware/overrides/host_link_message_seconds"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
@@ -121,6 +123,7 @@ def test_defaults_are_reported() -> None:
     assert "serving" not in reported
     assert "model.batch_size_per_rank" not in reported
     assert "serving.requests_per_second" not in reported
+    assert "serving.p99_seconds" not in reported
 
 
 def planned(spec: object) -> tuple[Any, dict[str, Any]]:
@@ -147,6 +150,18 @@ def test_a_plan_that_does_not_sustain_the_rate_breaks_a_rule() -> None:
     asked = parse_spec(raw(served(serving__requests_per_second=1e8)))
     answer = evaluation_of(asked, parse_plan(json.dumps(document).encode()))
     assert [issue.code for issue in answer.violations] == ["request-rate"]
+
+
+def test_a_plan_that_answers_too_late_breaks_a_rule() -> None:
+    request, document = planned(served(serving__requests_per_second=100.0))
+    assert document["serving"]["p99_limit_seconds"] is None
+    seconds = document["serving"]["p99_seconds"]
+    assert seconds >= document["serving"]["p50_seconds"] >= document["serving"]["busy_seconds"]
+    for limit, codes in ((seconds * 1.01, []), (seconds * 0.99, ["request-p99"])):
+        asked = parse_spec(raw(served(serving__requests_per_second=100.0, serving__p99_seconds=limit)))
+        answer = evaluation_of(asked, parse_plan(json.dumps(document).encode()))
+        assert [issue.code for issue in answer.violations] == codes
+        assert asked.spec_digest != request.spec_digest
 
 
 def test_the_example_is_planned(examples: Path) -> None:

@@ -111,6 +111,11 @@ function servingSection(serving) {
         "As asked",
         `${rate(serving.requests_per_second)} keep it busy for ${format.wholeShare(serving.utilization)} of its time`,
       ],
+      serving.p99_seconds && [
+        "At random",
+        `half within ${format.seconds(serving.p50_seconds)}, 99 of 100 within ${format.seconds(serving.p99_seconds)}` +
+          (serving.p99_limit_seconds ? `; ${format.seconds(serving.p99_limit_seconds)} are asked` : ""),
+      ],
       serving.sustained_requests_per_second !== null && [
         "At most",
         `${rate(serving.sustained_requests_per_second)}, at a limit of ${format.wholeShare(serving.utilization_limit)}`,

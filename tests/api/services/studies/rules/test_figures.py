@@ -51,6 +51,28 @@ def test_objectives_that_are_no_step_bound_none() -> None:
     assert step_bound(plan_of(objective="max_rank_time")) is None
 
 
+def test_checkpoints_write_and_store() -> None:
+    checkpoint = {"interval_steps": 100, "policy": "one_shot", "full_every": 4, "bits": 8}
+    plan = plan_of(checkpoint=checkpoint, model__tables__0__optimizer="rowwise_adagrad")
+    found, at_best = figures_of(plan, MACHINES)
+    assert found.checkpoint_write_bytes_per_second == plan["checkpoint"]["mean_write_bytes_per_second"]
+    assert found.checkpoint_stored_bytes == plan["checkpoint"]["stored_bytes"]
+    assert (found.checkpoint_stored_bytes or 0) > 0
+    assert at_best.checkpoint_stored_bytes == 0
+    assert figures_of(plan_of(), MACHINES)[0].checkpoint_stored_bytes is None
+    earlier = plan["checkpoint"]
+    del earlier["mean_write_bytes_per_second"]
+    assert figures_of(plan, MACHINES)[0].checkpoint_stored_bytes is None
+
+
+def test_requests_are_answered_within_a_time() -> None:
+    serving = {"sustained_requests_per_second": 100.0, "p99_seconds": 0.03}
+    plan = {**plan_of(), "serving": serving}
+    found, at_best = figures_of(plan, MACHINES)
+    assert (found.requests_per_second, found.p99_seconds) == (100.0, 0.03)
+    assert at_best.p99_seconds == 0
+
+
 def test_both_forms_of_a_plan_say_the_same() -> None:
     compact = plan_of()
     assert figures_of(compact, MACHINES) == figures_of(long_document(compact), MACHINES)

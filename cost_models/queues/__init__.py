@@ -1,0 +1,1 @@
+"""How long work waits for a server that is busy."""

@@ -22,6 +22,8 @@ from api.cli.plans.solve_locally import compile_search, document_of
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.client import ClientError, PlannerClient, ProblemError, SolveTimeout, Unreachable
 from api.execution.processes.solve import planned
+from api.services.studies.rules.figures import figures_of
+from api.services.studies.rules.specs import machines_of
 from api.specs.input.json import read_json
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
@@ -124,6 +126,8 @@ def _one(item: Item, log: BatchLog, plan: Planner, form: PlanForm) -> tuple[Outc
         request_digest = digest({"spec": read_json(spec)})
         done = log.done(item.name, request_digest)
         if done is not None:
+            if done.plan_digest is not None and not log.spec_path(item.name).exists():
+                write_content(spec, str(log.spec_path(item.name)))
             return done, False
         outcome, document = plan(item, spec, request_digest)
     except (BadInput, InvalidProblem, UnsupportedRequest, ValueError) as error:
@@ -131,6 +135,7 @@ def _one(item: Item, log: BatchLog, plan: Planner, form: PlanForm) -> tuple[Outc
     except (PlannerError, CostModelError) as error:
         outcome = replace(Outcome.of(item, ""), detail=str(error))
     if document is not None:
+        write_content(spec, str(log.spec_path(item.name)))
         write_plan(document, str(log.plan_path(item.name)), form)
     log.add(outcome)
     return outcome, True
@@ -170,7 +175,7 @@ def _local_planner(find_statistics: FindStatistics) -> Planner:
             state = "infeasible" if result.reason == Reason.INFEASIBLE else "no-plan"
             return replace(blank, state=state, detail=result.detail), None
         document = document_of(request, result.plan)
-        return _outcome_of(blank, document), document
+        return _outcome_of(blank, document, spec), document
 
     return run
 
@@ -217,15 +222,16 @@ def _remote_planner(url: str, tag: str, token: str | None) -> Planner:
             detail = result["termination"]["detail"] if isinstance(result, dict) else str(solve.get("error"))
             return replace(blank, state=state, detail=detail), None
         plan = client.plan_of(solve)
-        document = cast("CompactPlanDocument", compact_document(json.loads(plan.received)))
-        return _outcome_of(blank, document), document
+        found = cast("CompactPlanDocument", compact_document(json.loads(plan.received)))
+        return _outcome_of(blank, found, spec), found
 
     return run
 
 
-def _outcome_of(blank: Outcome, document: CompactPlanDocument) -> Outcome:
-    """Return the outcome of a solve that found a plan."""
+def _outcome_of(blank: Outcome, document: CompactPlanDocument, spec: bytes) -> Outcome:
+    """Return the outcome of a solve that found a plan of a spec."""
     objective, provenance = document["objective"], document["provenance"]
+    figures, _ = figures_of(document, machines_of(json.loads(spec), {}))
     return replace(
         blank,
         state="planned",
@@ -235,6 +241,8 @@ def _outcome_of(blank: Outcome, document: CompactPlanDocument) -> Outcome:
         relative_gap=objective["relative_gap"],
         world_size=document.get("replica_groups", document)["world_size"],
         solver_seconds=provenance["solver_seconds"],
+        samples_per_second=figures.samples_per_second,
+        is_whole_step=None if figures.samples_per_second is None else figures.is_whole_step,
     )
 
 

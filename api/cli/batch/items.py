@@ -17,6 +17,8 @@ from planner.output.explain.text.layout import paragraph
 _SHAPE = re.compile(r"([a-z0-9][a-z0-9._-]*):([1-9][0-9]{0,8})x([1-9][0-9]{0,8})")
 _MAX_ITEMS = 100_000
 _MAX_NAMED = 5
+#: Endings of the files of an item.
+PLAN_ENDING, SPEC_ENDING = ".plan.json", ".spec.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,12 @@ def _report_others(paths: Sequence[Path], folder: str) -> None:
 
 
 def _is_spec(path: Path) -> bool:
-    """Whether a file in a folder is meant as a spec, also a broken one; plans and other documents are passed over."""
+    """Whether a file in a folder is meant as a spec, also a broken one; plans and other documents are passed over.
+
+    So are the specs that a batch wrote next to its plans.
+    """
+    if path.name.endswith(SPEC_ENDING) and path.with_name(path.name.removesuffix(SPEC_ENDING) + PLAN_ENDING).exists():
+        return False
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -5,7 +5,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from api.cli.batch.items import Item
+from api.cli.batch.items import PLAN_ENDING, SPEC_ENDING, Item
 from api.cli.errors import system_errors
 
 _FILE = "batch.jsonl"
@@ -28,6 +28,8 @@ class Outcome:
     relative_gap: float | None = None
     world_size: int | None = None  # of the job
     solver_seconds: float | None = None
+    samples_per_second: float | None = None  # of all ranks together
+    is_whole_step: bool | None = None  # whether these samples pass the dense part, or embeddings alone
     detail: str = ""
 
     @classmethod
@@ -72,4 +74,8 @@ class BatchLog:
         self._known[outcome.name] = outcome
 
     def plan_path(self, name: str) -> Path:
-        return self._folder / f"{name}.plan.json"
+        return self._folder / f"{name}{PLAN_ENDING}"
+
+    def spec_path(self, name: str) -> Path:
+        """Return where the spec lies that the plan is of, with the shape and all that the command line set."""
+        return self._folder / f"{name}{SPEC_ENDING}"

@@ -106,26 +106,27 @@ def figures_of(plan: Mapping[str, Any], machines: Machines) -> tuple[Figures, Fi
         )
         return found, replace(base, requests_per_second=math.inf, p99_seconds=0.0, fullest_rank_fraction=0.0)
     seconds = objective["seconds"] if whole is None else whole["seconds"]
+    written, stored = _checkpoint_figures(plan)
     found = replace(
         with_step(base, seconds, is_whole_step=whole is not None),
         fullest_rank_fraction=fullest_rank_fraction(plan),
-        **_checkpoint_figures(plan),
+        checkpoint_write_bytes_per_second=written,
+        checkpoint_stored_bytes=stored,
     )
     bound = step_bound(plan)
     at_best = base if bound is None else with_step(base, bound, is_whole_step=whole is not None)
-    stored = dict.fromkeys(_checkpoint_figures(plan), 0.0)  # no bound says what must be stored
-    return found, replace(at_best, fullest_rank_fraction=0.0, **stored)
+    least = None if stored is None else 0.0  # no bound says what must be stored
+    return found, replace(
+        at_best, fullest_rank_fraction=0.0, checkpoint_write_bytes_per_second=least, checkpoint_stored_bytes=least
+    )
 
 
-def _checkpoint_figures(plan: Mapping[str, Any]) -> dict[str, float]:
-    """Return what checkpoints write and store under a plan, if it says so."""
+def _checkpoint_figures(plan: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Return the bytes per second that checkpoints write under a plan, and the bytes stored; None if it says neither."""
     checkpoint = plan.get("checkpoint")
     if not checkpoint or "mean_write_bytes_per_second" not in checkpoint:
-        return {}
-    return {
-        "checkpoint_write_bytes_per_second": checkpoint["mean_write_bytes_per_second"],
-        "checkpoint_stored_bytes": float(checkpoint["stored_bytes"]),
-    }
+        return None, None
+    return checkpoint["mean_write_bytes_per_second"], float(checkpoint["stored_bytes"])
 
 
 def step_bound(plan: Mapping[str, Any]) -> float | None:

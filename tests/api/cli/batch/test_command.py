@@ -54,8 +54,32 @@ def test_every_spec_is_planned_on_every_shape(run: Run, tmp_path: Path) -> None:
         plan = json.loads((out / f"{row['name']}.plan.json").read_bytes())
         assert (plan["plan_digest"], plan["world_size"]) == (row["plan_digest"], int(row["world_size"]))
         assert float(row["seconds"]) == plan["objective"]["seconds"]
+        assert float(row["samples_per_second"]) == pytest.approx(16 * plan["world_size"] / float(row["seconds"]))
+        assert row["is_whole_step"] == "False"
+        again = run("evaluate", str(out / f"{row['name']}.spec.json"), str(out / f"{row['name']}.plan.json"))
+        assert again.code == 0, again.err  # of the shape, and not of the spec's own cluster
     assert "4 planned" in answer.err
     assert answer.out == ""
+
+
+def test_samples_per_second_count_the_dense_part_if_it_is_timed(run: Run, tmp_path: Path) -> None:
+    dense = {"forward_seconds": 0.01, "backward_seconds": 0.02}
+    specs, out = write(tmp_path / "specs", one=tiny(model__dense=dense)), tmp_path / "out"
+    assert run("batch", str(specs), "-o", str(out)).code == 0
+    (row,) = summary(out)
+    plan = json.loads((out / "one.plan.json").read_bytes())
+    assert row["is_whole_step"] == "True"
+    assert float(row["samples_per_second"]) == pytest.approx(plan["whole_step"]["samples_per_second"])
+
+
+def test_a_spec_next_to_its_plan_is_no_spec_of_the_next_batch(run: Run, tmp_path: Path) -> None:
+    specs = write(tmp_path / "specs", one=tiny())
+    assert run("batch", str(specs), "-o", str(specs)).code == 0
+    (specs / "one.spec.json").unlink()  # as earlier versions left it
+    for _ in range(2):
+        assert run("batch", str(specs), "-o", str(specs)).code == 0
+        assert [row["name"] for row in summary(specs)] == ["one"]
+        assert (specs / "one.spec.json").exists()
 
 
 def test_a_batch_goes_on_where_it_was(run: Run, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ from planner.solver.problem import Reason
 
 REQUEST_RATE = "requests_per_second"  # a limit of the user's
 _ROUNDING = 1e-9
-_HALF, _MOST = 0.5, 0.99  # of all requests
+P50, P99 = 0.5, 0.99  # of all requests
 
 
 def longest_request_seconds(serving: Serving) -> float:
@@ -59,18 +59,16 @@ def _longest(rate: float | None, utilization_limit: float, p99_limit_seconds: fl
     if rate is None:
         return np.inf
     by_rate = utilization_limit / rate
-    return by_rate if p99_limit_seconds is None else min(by_rate, longest_service(rate, p99_limit_seconds, _MOST))
+    return by_rate if p99_limit_seconds is None else min(by_rate, longest_service(rate, p99_limit_seconds, P99))
 
 
-def _sustained(serving: Serving, busy_seconds: float) -> float:
+def sustained_rate(busy_seconds: float, utilization_limit: float, p99_limit_seconds: float | None) -> float:
     """Return the requests per second at which the limits hold, of a card that each one keeps busy for so long."""
-    by_rate = serving.utilization_limit / busy_seconds
-    if serving.p99_seconds is None:
-        return by_rate
-    return min(by_rate, highest_rate(busy_seconds, serving.p99_seconds, _MOST))
+    by_rate = utilization_limit / busy_seconds
+    return by_rate if p99_limit_seconds is None else min(by_rate, highest_rate(busy_seconds, p99_limit_seconds, P99))
 
 
-def _answered_seconds(rate: float | None, busy_seconds: float, fraction: float) -> float | None:
+def answered_seconds(rate: float | None, busy_seconds: float, fraction: float) -> float | None:
     """Return the seconds within which this fraction of requests is answered; None if there is no rate or no end."""
     if rate is None or rate * busy_seconds >= 1:
         return None
@@ -141,11 +139,15 @@ def serving_load(serving: Serving | None, busy_seconds: Floats) -> ServingLoad |
         requests_per_second=rate,
         utilization=None if rate is None else rate * busiest,
         utilization_limit=serving.utilization_limit,
-        sustained_requests_per_second=_sustained(serving, busiest) if busiest > 0 else None,
+        sustained_requests_per_second=_rate_of(serving, busiest),
         p99_limit_seconds=serving.p99_seconds,
-        p50_seconds=_answered_seconds(rate_of_equals, busiest, _HALF),
-        p99_seconds=_answered_seconds(rate_of_equals, busiest, _MOST),
+        p50_seconds=answered_seconds(rate_of_equals, busiest, P50),
+        p99_seconds=answered_seconds(rate_of_equals, busiest, P99),
     )
+
+
+def _rate_of(serving: Serving, busy_seconds: float) -> float | None:
+    return sustained_rate(busy_seconds, serving.utilization_limit, serving.p99_seconds) if busy_seconds > 0 else None
 
 
 def overrun(evaluation: Evaluation) -> Iterator[Issue]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.domain.formats.compact_form import RANKS, is_compact, long_value
+from planner.pricing.serving import P99, answered_seconds, sustained_rate
 
 _SECONDS_PER_HOUR = 3600.0
 _BILLION, _THOUSAND = 1e9, 1e3
@@ -104,7 +105,7 @@ def figures_of(plan: Mapping[str, Any], machines: Machines) -> tuple[Figures, Fi
             p99_seconds=serving.get("p99_seconds"),
             fullest_rank_fraction=fullest_rank_fraction(plan),
         )
-        return found, replace(base, requests_per_second=math.inf, p99_seconds=0.0, fullest_rank_fraction=0.0)
+        return found, _serving_at_best(base, serving, objective["lower_bound_seconds"])
     seconds = objective["seconds"] if whole is None else whole["seconds"]
     written, stored = _checkpoint_figures(plan)
     found = replace(
@@ -121,8 +122,21 @@ def figures_of(plan: Mapping[str, Any], machines: Machines) -> tuple[Figures, Fi
     )
 
 
+def _serving_at_best(base: Figures, serving: Mapping[str, Any], bound_seconds: float) -> Figures:
+    """Return what no plan serves better than: one whose requests take as long as their bound."""
+    found = replace(base, fullest_rank_fraction=0.0)
+    if bound_seconds <= 0:
+        return found
+    limits = serving["utilization_limit"], serving.get("p99_limit_seconds")
+    return replace(
+        found,
+        requests_per_second=sustained_rate(bound_seconds, *limits),
+        p99_seconds=answered_seconds(serving["requests_per_second"], bound_seconds, P99),
+    )
+
+
 def _checkpoint_figures(plan: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """Return the bytes per second that checkpoints write under a plan, and the bytes stored; None if it says neither."""
+    """Return the bytes per second that checkpoints write under a plan, and those stored; None if not said."""
     checkpoint = plan.get("checkpoint")
     if not checkpoint or "mean_write_bytes_per_second" not in checkpoint:
         return None, None

@@ -1,6 +1,7 @@
 """What a plan is worth, and what no plan is better than, from its document."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from api.execution.processes.solve import planned
 from api.services.studies.rules.figures import Machines, figures_of, step_bound
 from api.specs.parse import parse_spec
+from cost_models.queues.md1 import highest_rate, time_quantile
 from planner.domain.formats.compact_form import long_document
 from planner.output.exporters.generic import to_document
 from tests.support.service.specs import tiny
@@ -65,12 +67,24 @@ def test_checkpoints_write_and_store() -> None:
     assert figures_of(plan, MACHINES)[0].checkpoint_stored_bytes is None
 
 
-def test_requests_are_answered_within_a_time() -> None:
-    serving = {"sustained_requests_per_second": 100.0, "p99_seconds": 0.03}
-    plan = {**plan_of(), "serving": serving}
+def test_requests_are_bounded_by_the_bound_of_one() -> None:
+    """A plan of 1 ms whose bound is 0.5 ms, 400 requests per second."""
+    serving = {
+        "sustained_requests_per_second": 800.0,
+        "p99_seconds": 0.002,
+        "requests_per_second": 400.0,
+        "utilization_limit": 0.8,
+        "p99_limit_seconds": 0.003,
+    }
+    plan: dict[str, Any] = {**plan_of(), "serving": serving}
+    plan["objective"] = {"name": "request_latency", "seconds": 0.001, "lower_bound_seconds": 0.0005}
     found, at_best = figures_of(plan, MACHINES)
-    assert (found.requests_per_second, found.p99_seconds) == (100.0, 0.03)
-    assert at_best.p99_seconds == 0
+    assert (found.requests_per_second, found.p99_seconds) == (800.0, 0.002)
+    assert at_best.p99_seconds == pytest.approx(time_quantile(400.0, 0.0005, 0.99))
+    assert at_best.requests_per_second == pytest.approx(min(1600.0, highest_rate(0.0005, 0.003, 0.99)))
+    json.dumps(asdict(at_best), allow_nan=False)
+    plan["objective"]["lower_bound_seconds"] = 0.0
+    assert figures_of(plan, MACHINES)[1].requests_per_second is None
 
 
 def test_both_forms_of_a_plan_say_the_same() -> None:

@@ -128,10 +128,11 @@ def _serving_at_best(base: Figures, serving: Mapping[str, Any], bound_seconds: f
     if bound_seconds <= 0:
         return found
     limits = serving["utilization_limit"], serving.get("p99_limit_seconds")
+    rate = None if serving.get("p99_seconds") is None else serving["requests_per_second"]
     return replace(
         found,
         requests_per_second=sustained_rate(bound_seconds, *limits),
-        p99_seconds=answered_seconds(serving["requests_per_second"], bound_seconds, P99),
+        p99_seconds=answered_seconds(rate, bound_seconds, P99),
     )
 
 

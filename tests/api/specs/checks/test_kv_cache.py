@@ -9,6 +9,7 @@ from api.services.plans.reports import evaluation_of
 from api.specs.input.json import RejectedDocument
 from api.specs.parse import parse_plan, parse_spec
 from planner.domain.problem.kv_cache import KvCache
+from planner.domain.problem.serving import Serving
 from planner.output.explain.text.plan import explain_plan
 from planner.output.exporters.generic import to_document
 from planner.pipeline import plan
@@ -159,3 +160,20 @@ def test_plans_of_several_sizes_compare_them() -> None:
     assert document["kv_cache_bytes"] == 4_000_000_000  # tables of 64 kB leave all of it
     (chosen,) = [line for line in explain_plan(document).splitlines() if line.endswith("chosen")]
     assert chosen.split()[:3] == ["4.0", "GB", "60.0%"]
+
+
+def test_percentiles_are_of_requests_of_one_length() -> None:
+    spec = served()
+    spec["serving"]["requests_per_second"] = 1.0
+    request = parse_spec(raw(spec))
+    limits = SolveLimits(time_limit_seconds=5.0)
+    found = plan(request.problem, cost_model=request.cost_model, partitioner=Greedy(), limits=limits).plan
+    assert found is not None
+    load = found.evaluation.serving
+    assert load is not None
+    assert load.utilization is not None
+    assert load.p50_seconds is load.p99_seconds is None
+    spec["serving"]["p99_seconds"] = 0.5
+    assert issues(spec).keys() == {"/serving/p99_seconds"}
+    with pytest.raises(ValueError, match="no kv_cache where p99_seconds is given"):
+        Serving(samples_per_request=1, requests_per_second=1.0, p99_seconds=0.5, kv_cache=request.problem.kv_cache)

@@ -66,7 +66,7 @@ def points_text(points: Sequence[Mapping[str, Any]], standings: Mapping[str, str
         figures = _shown_figures(point)
         if not figures:
             state = Text(point["state"].replace("_", " "))
-            table.add_row(*values, *[state, *([""] * len(columns))][: len(columns) + 1])
+            table.add_row(*values, state, *([""] * len(columns)))
             continue
         table.add_row(
             *values,

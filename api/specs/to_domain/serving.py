@@ -17,6 +17,7 @@ def serving_of(spec: ServingSpec) -> Serving:
         requests_per_second=spec.requests_per_second,
         kv_cache=None if spec.kv_cache is None else _kv_cache(spec.kv_cache),
         utilization_limit=spec.utilization_limit,
+        p99_seconds=spec.p99_seconds,
     )
 
 

@@ -48,7 +48,7 @@ def test_the_tail_goes_on_where_single_services_end(monkeypatch: pytest.MonkeyPa
     waiting_services.cache_clear()
 
 
-def test_who_finds_the_server_idle_waits_for_nobody() -> None:
+def test_work_that_finds_the_server_idle_does_not_wait() -> None:
     assert waiting_services(0.3, 0.7) == 0
     assert waiting_services(0.3, 0.71) > 0
     assert time_quantile(3.0, 0.1, 0.7) == 0.1

@@ -223,7 +223,7 @@ def test_a_previous_plan_is_found_by_its_digest(live: Live) -> None:
 def test_a_warm_start_is_found_by_its_digest(live: Live) -> None:
     first = live.solve(tiny())
     digest = first["result"]["plan_digest"]
-    again = live.solve(tiny(solver__warm_start={"digest": digest}, model__tables__0__pooling_factor=2.01))
+    again = live.solve(tiny(solver__warm_start={"digest": digest}, model__tables__0__pooling_factor=2.03))
     assert again["result"]["movement"] is None
     plan = live.get(again["result"]["plan_url"]).json()
     assert f"plan {digest}" in plan["provenance"]["evidence"]["solver.warm_start"]["value"]

@@ -40,7 +40,7 @@ def check_cluster(state: SpecState, issues: IssueCollector) -> None:
         issues.report(
             "/hardware/ranks_per_host",
             f"{per_host} ranks per host, and the profile has {hardware.ranks_per_host}",
-            f"use at most {hardware.ranks_per_host} and more hosts{_in_pods(state, hardware)}, or the profile custom",
+            f"use at most {hardware.ranks_per_host}{_elsewhere(state, hardware)}, or the profile custom",
         )
     world_size = spec.hardware.num_hosts * per_host
     if spec.hardware.pod_size is not None:
@@ -62,6 +62,11 @@ def check_cluster(state: SpecState, issues: IssueCollector) -> None:
     if spec.hardware.overrides.hbm_bytes_by_rank is None and not has_memory:
         hint = "give hbm_bytes, or ddr_bytes for hosts alone"
         issues.report(_OVERRIDES, "no rank has any memory", hint, reads=_MEMORY)
+
+
+def _elsewhere(state: SpecState, hardware: Hardware) -> str:
+    """Return where more ranks than a host has may be: on other hosts, but for requests, which one host answers."""
+    return "" if state.spec.serving is not None else f" and more hosts{_in_pods(state, hardware)}"
 
 
 def _in_pods(state: SpecState, hardware: Hardware) -> str:

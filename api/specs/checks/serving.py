@@ -56,7 +56,8 @@ def _check_requests(state: SpecState, issues: IssueCollector) -> None:
         issues.report(
             "/hardware/num_hosts",
             f"{spec.hardware.num_hosts} hosts, and a request is answered by one",
-            "plan for 1 host; every host that serves has the same plan",
+            "plan for 1 host: every host that serves has the same plan, whose sustained_requests_per_second says how"
+            " many hosts a rate takes",
         )
     if state.hardware is not None and not _has_accelerator(spec, state.hardware):
         issues.report(

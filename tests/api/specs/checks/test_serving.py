@@ -100,6 +100,14 @@ def test_what_contradicts_training_is_pointed_at(changes: dict[str, object], poi
     assert pointer in pointers(tiny(**changes))
 
 
+def test_more_cards_than_a_host_has_are_not_sent_to_other_hosts() -> None:
+    with pytest.raises(RejectedDocument) as raised:
+        parse_spec(raw(served(hardware__ranks_per_host=7)))
+    (issue,) = raised.value.issues
+    assert issue.message == "7 ranks per host, and the profile has 6"
+    assert issue.hint == "use at most 6, or the profile custom"
+
+
 def test_a_training_step_needs_its_batch() -> None:
     spec: dict[str, Any] = tiny()
     del spec["model"]["batch_size_per_rank"]

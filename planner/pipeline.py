@@ -47,6 +47,7 @@ from planner.orchestration.previous_plan import (
 )
 from planner.orchestration.relinearise import plan_by_relinearisation
 from planner.orchestration.sizes.group_sizes import group_sizes
+from planner.orchestration.sizes.index_dedup import index_dedup_settings
 from planner.orchestration.sizes.kv_cache_sizes import kv_cache_sizes
 from planner.orchestration.sizes.plan_sizes import Sizes, plan_sizes
 from planner.pricing.price_options import price, prune
@@ -128,7 +129,7 @@ def plan(
     solve = functools.partial(_plan_by_shards, problem, **given)
     if isinstance(cost_model, AssignmentModel):
         return plan_by_relinearisation(problem, cost_model, limits, solve, previous=previous, on_result=on_result)
-    if (sizes := _open_sizes(problem)) is not None:
+    if (sizes := _open_sizes(problem, cost_model)) is not None:
         return _plan_by_size(sizes, cost_model, limits, on_result, given)
 
     def by_shards(problem: Problem, limits: SolveLimits, is_reported: bool) -> PlanResult:
@@ -137,8 +138,10 @@ def plan(
     return solve_with_stash(problem, limits, by_shards)
 
 
-def _open_sizes(problem: Problem) -> Sizes | None:
+def _open_sizes(problem: Problem, cost_model: CostModel) -> Sizes | None:
     """Return the sizes of what may have several in a problem, if there is any."""
+    if problem.use_index_dedup is None:
+        return index_dedup_settings(problem, cost_model)
     if problem.replica_groups is not None and not problem.replica_groups.is_decided:
         return group_sizes(problem)
     if problem.kv_cache is not None and not problem.kv_cache.is_decided:
@@ -156,7 +159,11 @@ def _plan_by_size(
     """Plan with the best of several sizes; only where none has a plan, say what would help."""
 
     def solve(of_size: Problem, within: SolveLimits, on_result: OnResult | None) -> PlanResult:
-        return _plan_by_shards(of_size, cost_model, within, on_result, **given, is_diagnosed=False)
+        def by_shards(problem: Problem, limits: SolveLimits, is_reported: bool) -> PlanResult:
+            reported = on_result if is_reported else None
+            return _plan_by_shards(problem, cost_model, limits, reported, **given, is_diagnosed=False)
+
+        return solve_with_stash(of_size, within, by_shards)
 
     result = plan_sizes(sizes, cost_model, limits, solve, on_result)
     *_, roomiest = sizes.problems.values()

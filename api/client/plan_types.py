@@ -10,7 +10,7 @@ SCHEMA_VERSION = 1
 #: Keys of a plan that determine training: the digest covers these, so timing never changes it.
 DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")
 #: Keys that it covers, too, in plans that have them.
-OPTIONAL_DIGEST_KEYS = ("pod_size", "replica_groups", "kv_cache_bytes")
+OPTIONAL_DIGEST_KEYS = ("pod_size", "use_index_dedup", "replica_groups", "kv_cache_bytes")
 #: Keys of a shard that follow from the others and are outside the digest.
 DERIVED_SHARD_KEYS = ("bytes",)
 
@@ -98,6 +98,8 @@ class PlanDocument(TypedDict):
     ranks_per_host: int
     #: Ranks of a pod: groups that rows are cut over; absent where groups are hosts. Unit: ranks.
     pod_size: NotRequired[int]
+    #: Repeated ids of sequences are left out before they are exchanged; absent where they are not.
+    use_index_dedup: NotRequired[Literal[True]]
     #: How the ranks of the job are divided into groups; only of such plans.
     replica_groups: NotRequired[ReplicaGroupsDocument]
     #: Of every rank, left to keys and values of users; only of plans beside such a cache. Unit: bytes.

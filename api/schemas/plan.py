@@ -73,6 +73,7 @@ class _PlanFacts(StrictModel):
     ranks_per_host: RankCount
     pod_size: RankCount | None = None
     kv_cache_bytes: Annotated[int, Field(ge=0, le=2**60)] | None = None
+    use_index_dedup: bool | None = None
     objective: JsonValue = None
 
 
@@ -116,6 +117,7 @@ class PlanSlice(StrictModel):
     kv_cache_bytes: int | None = Field(
         default=None, description="Of every rank, left to keys and values of users, if any are. Unit: bytes."
     )
+    use_index_dedup: bool | None = Field(default=None, description="Whether ids are deduplicated.")
     objective: JsonValue
     termination: JsonValue
     rank: int

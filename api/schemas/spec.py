@@ -64,6 +64,12 @@ class ModelSpec(StrictModel):
         description="Weights that leave the accelerators while the dense part runs; null: none do.",
         examples=[None],
     )
+    use_index_dedup: Literal["off", "on", "auto"] = Field(
+        default="off",
+        description="Whether repeated ids of sequences are left out before they are exchanged, in all modules of the"
+        " job; auto leaves that to the planner.",
+        examples=["auto"],
+    )
     pipeline: Literal["none", "train_sparse_dist", "train_prefetch_sparse_dist"] = Field(
         default="train_sparse_dist",
         description="Training pipeline; it decides how many batches are held at once.",

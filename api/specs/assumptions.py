@@ -49,6 +49,7 @@ _SILENT = frozenset(
         "replica_groups",
         "warm_start",
         "cutoff_seconds",
+        "use_index_dedup",
     }
 )
 #: Fields of tables whose defaults are reported.

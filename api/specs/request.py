@@ -142,6 +142,8 @@ def normalised(spec: SpecDocument, problem: Problem) -> dict[str, object]:
             for f in checked.features
         ]
         written["constraints"] = _normalised_constraints(written["constraints"])
+    if spec.model.use_index_dedup == "off":
+        del model["use_index_dedup"]  # specs from before the field was there have the same digest
     document["model"] = model
     document["hardware"] = spec.hardware.model_dump(mode="json", exclude_none=True) | {
         "ranks_per_host": problem.all_ranks.ranks_per_host

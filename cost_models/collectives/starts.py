@@ -19,7 +19,8 @@ pipeline each kind also exchanges the sizes of what follows; pipelines do that o
 (``_fuse_input_dist_splits``), which no plan changes. Rows of a sequence are never added up: the route of such a module
 is WHOLE, or NONE.
 
-:data:`LAUNCHES` are the kernels of a kind, each launched once per step [4].
+:data:`LAUNCHES` are the kernels of a kind, each launched once per step [4]; :data:`DEDUPLICATED` those of a kind of
+sequences that leaves out repeated ids, counted in the sources.
 
 References
 ----------
@@ -53,6 +54,12 @@ LAUNCHES: Mapping[Phase, int] = MappingProxyType(
 )
 BUCKETED: Mapping[Phase, int] = MappingProxyType({Phase.INPUT_COMM: 2})
 STAGGERED: Mapping[Phase, int] = MappingProxyType({Phase.INPUT_COMM: 2})
+#: Of a kind that leaves out repeated ids (FBGEMM ``jagged_unique_indices``, PyTorch ``_unique``, ``index_select`` and
+#: its gradient): ids numbered, places, ten of a radix sort, neighbours compared, summed in two, scattered, kept in two,
+#: lengths, ids of tables, offsets in two; rows repeated; zeros, and gradients added to them.
+DEDUPLICATED: Mapping[Phase, int] = MappingProxyType(
+    {Phase.INPUT_COMM: 22, Phase.FORWARD_COMM: 1, Phase.BACKWARD_COMM: 2}
+)
 #: Phases in which a kind that sends no rows launches kernels.
 _LOCAL_PHASES = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE)
 LAUNCH_SECONDS = "kernel_launch_seconds"
@@ -69,6 +76,7 @@ class Kind(NamedTuple):
     is_pooled: bool
     is_weighted: bool
     is_pipelined: bool  # whether sizes are exchanged once for all kinds
+    is_deduplicated: bool = False  # whether repeated ids are left out before they are exchanged
 
 
 class Collective(NamedTuple):
@@ -213,3 +221,5 @@ def launches_of(kind: Kind) -> Iterator[tuple[Phase, int]]:
         if route is not Route.NONE or phase in _LOCAL_PHASES:
             bucketed = BUCKETED.get(phase, 0) if kind.scheme.facts.cuts_rows else 0
             yield phase, number + bucketed + (STAGGERED.get(phase, 0) if route is Route.HOST_SUM else 0)
+    if kind.is_deduplicated:
+        yield from DEDUPLICATED.items()

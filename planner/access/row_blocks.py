@@ -78,8 +78,15 @@ class RowBlocks:
 
     def lookups_of(self, table: int, first_row: Ints, end_row: Ints) -> Floats:
         """Return the shares of the lookups of a table with a curve that go to ranges of its rows."""
-        curve, num_rows = self.curves[table], self.num_rows[table]
-        upto, before = (np.interp(row / num_rows, curve.rows, curve.lookups) for row in (end_row, first_row))
+        return self._share_of(table, self.curves[table].lookups, first_row, end_row)
+
+    def distinct_of(self, table: int, first_row: Ints, end_row: Ints) -> Floats:
+        """Return the shares of the distinct rows of a table with a curve that lie in ranges of its rows."""
+        return self._share_of(table, self.curves[table].distinct, first_row, end_row)
+
+    def _share_of(self, table: int, part: Floats, first_row: Ints, end_row: Ints) -> Floats:
+        rows, num_rows = self.curves[table].rows, self.num_rows[table]
+        upto, before = (np.interp(row / num_rows, rows, part) for row in (end_row, first_row))
         share: Floats = upto - before
         return share
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from cost_models.arrays import Bools, Codes, Floats, Ints
 from planner.access.cache_misses import MissCurves
+from planner.access.deduplicated_ids import DeduplicatedIds
 from planner.access.distinct_rows import expected_distinct_rows
 from planner.access.hot_rows import HotRowCurves
 from planner.access.modified_rows import ModifiedRows, modified_rows
@@ -36,6 +37,8 @@ class TableColumns:
     is_trained: Bools
     row_blocks: RowBlocks
     hot_rows: HotRowCurves
+    #: ids that a rank's batch has before repeated ones are left out; ``None`` where none are left out
+    deduplicated: DeduplicatedIds | None
     modified: ModifiedRows | None  # rows that incremental checkpoints store; ``None`` without checkpoints
 
 
@@ -70,6 +73,19 @@ def table_columns(problem: Problem) -> TableColumns:
         )
     misses = MissCurves(accesses=accesses, num_rows=rows, num_lookups=ids[:, 0], distinct_rows=distinct[:, 0])
     row_ids = tuple(t.ids for t in tables)
+    outputs = floats([batch * t.outputs_per_sample for t in tables])
+    is_weighted = np.array([t.is_weighted for t in tables], dtype=np.bool_)
+    is_pooled = np.array([t.is_pooled for t in tables], dtype=np.bool_)
+    deduplicated = None
+    if problem.use_index_dedup:
+        deduplicated = DeduplicatedIds.of(
+            is_pooled=is_pooled,
+            batch_ids=ids[:, 1],
+            distinct_rows=distinct[:, 1],
+            row_blocks=RowBlocks(
+                ids=row_ids, accesses=accesses, num_rows=rows, num_lookups=ids[:, 1].copy(), misses=misses
+            ),
+        )
     return TableColumns(
         rows=np.array(rows, dtype=np.int64),
         columns=columns,
@@ -77,18 +93,19 @@ def table_columns(problem: Problem) -> TableColumns:
         data_type=np.array([data_type_code(t.data_type.name) for t in tables], dtype=np.int8),
         optimizer_element_bytes=floats([t.optimizer.element_bytes for t in tables]),
         optimizer_row_bytes=floats([t.optimizer.row_bytes for t in tables]),
-        batch_ids=ids[:, 1].copy(),
-        batch_outputs=floats([batch * t.outputs_per_sample for t in tables]),
+        batch_ids=ids[:, 1].copy() if deduplicated is None else deduplicated.unique_ids,
+        batch_outputs=outputs if deduplicated is None else deduplicated.rows_on_the_wire(outputs),
         expected_outputs=floats([batch * t.expected_outputs_per_sample for t in tables]),
         distinct_of_all_ranks=distinct[:, 0],
         distinct_of_one_rank=distinct[:, 1],
-        is_weighted=np.array([t.is_weighted for t in tables], dtype=np.bool_),
-        is_pooled=np.array([t.is_pooled for t in tables], dtype=np.bool_),
+        is_weighted=is_weighted if deduplicated is None else is_weighted & ~deduplicated.is_deduplicated,
+        is_pooled=is_pooled,
         is_trained=is_trained,
         row_blocks=RowBlocks(
             ids=row_ids, accesses=accesses, num_rows=rows, num_lookups=ids[:, 0].copy(), misses=misses
         ),
         hot_rows=HotRowCurves(accesses=accesses, num_rows=rows, num_lookups=ids[:, 0]),
+        deduplicated=deduplicated,
         modified=modified,
     )
 

@@ -69,12 +69,13 @@ def locate_previous_plan(
         one if one is not None and same_table(table, one) else None
         for table, one in zip(problem.tables, named, strict=True)
     )
-    issues = verify(problem, previous.placement)
+    running = replace(problem, use_index_dedup=previous.placement.use_index_dedup)  # whatever comes after it
+    issues = verify(running, previous.placement)
     return PreviousPlanState(
         previous=previous,
         placed=placed,
         cuts=_cuts(problem, families, placed),
-        evaluation=None if issues else score(problem, previous.placement, cost_model),
+        evaluation=None if issues else score(running, previous.placement, cost_model),
         issue=issues[0].message if issues else "",
     )
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from planner.output.checkpoint_document import CheckpointDocument
 from planner.output.field_example import Example
 from planner.output.growth_document import TableGrowthDocument
+from planner.output.index_dedup_document import IndexDedupDocument
 from planner.output.kv_cache_document import KvCacheDocument
 from planner.output.replica_groups_document import ReplicaGroupsDocument, ReplicaSyncDocument
 
@@ -404,6 +405,9 @@ class StepLoadsDocument(TypedDict):
     kv_cache: NotRequired[
         Annotated[KvCacheDocument, "What keys and values of users take and save; only of plans beside such a cache."]
     ]
+    index_dedup: NotRequired[
+        Annotated[IndexDedupDocument, "What leaving out repeated ids saves and takes; only where the spec allows it."]
+    ]
 
 
 class LoadsDocument(StepLoadsDocument):
@@ -424,6 +428,12 @@ class HeadDocument(TypedDict):
     ranks_per_host: Annotated[int, "Unit: ranks.", Example(8)]
     pod_size: NotRequired[
         Annotated[int, "Ranks of a pod: groups that rows are cut over; absent where groups are hosts. Unit: ranks."]
+    ]
+    use_index_dedup: NotRequired[
+        Annotated[
+            Literal[True],
+            "Repeated ids of sequences are left out before they are exchanged; absent where they are not.",
+        ]
     ]
     replica_groups: NotRequired[
         Annotated[ReplicaGroupsDocument, "How the ranks of the job are divided into groups; only of such plans."]
@@ -498,4 +508,7 @@ class ScoreDocument(TypedDict):
     ]
     kv_cache: NotRequired[
         Annotated[KvCacheDocument, "What keys and values of users take and save; only beside such a cache."]
+    ]
+    index_dedup: NotRequired[
+        Annotated[IndexDedupDocument, "What leaving out repeated ids saves and takes; only where the spec allows it."]
     ]

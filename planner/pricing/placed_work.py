@@ -138,12 +138,17 @@ class PlacedWork:
 
 def _lookups(problem: Problem, work: ShardWork, table: Ints, kind: Ints, shards: Shards) -> Floats:
     """Return the lookups of each shard; ``work`` and ``table`` are of kinds."""
-    lookups, blocks = work.lookups[kind], table_columns(problem).row_blocks
+    lookups, columns = work.lookups[kind], table_columns(problem)
+    blocks, unique = columns.row_blocks, columns.deduplicated
     if RUNTIMES[problem.runtime].has_modulo_rows:
         return lookups
     is_cut = (work.row_shards > 1) & blocks.is_uneven[table]
     for one, some in by_owner(table[kind], np.flatnonzero(is_cut[kind])):
-        share = blocks.lookups_of(one, shards.row_offset[some], shards.row_end[some])
+        rows = (one, shards.row_offset[some], shards.row_end[some])
+        if unique is not None and unique.is_deduplicated[one]:
+            share = unique.row_blocks.distinct_of(*rows)
+        else:
+            share = blocks.lookups_of(*rows)
         lookups[some] = work.batch_ids[kind[some]] * work.num_ranks * share
     return lookups
 

@@ -20,7 +20,8 @@ from planner.pricing.memory.ledger import EXACT, capacity_bytes, shard_ledger
 from planner.pricing.memory.tier_traffic import shard_traffic
 from planner.pricing.price_work import price_work
 from planner.pricing.shard_work import build_work
-from planner.pricing.step.phases import counted_phases, in_phases_of, phase_windows
+from planner.pricing.step.index_dedup import free_windows
+from planner.pricing.step.phases import counted_phases, in_phases_of
 from planner.pricing.step.starts import starts_of_families
 from planner.solver.bounds.crowding import crowding_families
 from planner.solver.problem import Objective, Scope, SolverProblem, no_ints
@@ -63,7 +64,7 @@ def price(problem: Problem, families: Families, cost_model: CostModel) -> Solver
         rank_slowdown=in_phases_of(problem, cluster.phase_slowdown(), 1.0),
         table_rank_allowed=table_rank_allowed(problem),
         phase_weight=counted_phases(problem, cost_model).astype(np.float64),
-        phase_window_seconds=phase_windows(problem),
+        phase_window_seconds=free_windows(problem),
         same_rank=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.same_rank),
         apart=tuple(np.array(sorted(group), dtype=np.int64) for group in problem.apart),
         pinned_shape=pinned_shape,

@@ -62,6 +62,9 @@ def build_work(
     lookup_parts, distinct_parts = (
         np.where(ranges > 1, parts, split) for parts in columns.row_blocks.heaviest(table, ranges)
     )
+    if columns.deduplicated is not None:
+        by_blocks = columns.deduplicated.with_heaviest(table, ranges, lookup_parts)
+        lookup_parts = np.where(ranges > 1, by_blocks, split)
     lookups = np.where(replicated, columns.batch_ids[table] * of_batch, ids_of_all / lookup_parts)
     distinct = np.where(
         replicated, columns.distinct_of_one_rank[table], columns.distinct_of_all_ranks[table] / distinct_parts

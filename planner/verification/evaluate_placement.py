@@ -31,6 +31,7 @@ from planner.pricing.predictions.learned_prediction import prediction, rank_seco
 from planner.pricing.price_work import price_work
 from planner.pricing.replicas.sync import replica_load, sync_limits, sync_price, sync_start_seconds
 from planner.pricing.serving import kv_cache_load, request_evidence, request_loads, serving_load
+from planner.pricing.step.index_dedup import index_dedup_limits, index_dedup_load, index_dedup_seconds
 from planner.pricing.step.phases import (
     counted_phases,
     exposed_seconds,
@@ -48,9 +49,21 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
     """Price every shard of ``placement`` and add up ranks, phases and bytes.
 
     The placement must name only tables of the problem and only ranks that exist (``verify``
-    says whether it does); it may come from anywhere.
+    says whether it does); it may come from anywhere. Where ids may be deduplicated, it is also priced with and without.
     """
-    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes)
+    found = _score(problem, placement, cost_model)
+    if problem.use_index_dedup is False:
+        return found
+    is_used = placement.use_index_dedup if problem.use_index_dedup is None else problem.use_index_dedup
+    other = replace(problem, use_index_dedup=not is_used)
+    seconds = {is_used: found.objective_seconds, not is_used: _score(other, placement, cost_model).objective_seconds}
+    return replace(
+        found, index_dedup=index_dedup_load(problem, seconds_with=seconds[True], seconds_without=seconds[False])
+    )
+
+
+def _score(problem: Problem, placement: Placement, cost_model: CostModel) -> Evaluation:
+    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes, use_index_dedup=placement.use_index_dedup)
     placed = PlacedWork.of(problem, placement)
     hardware, read = problem.cluster.hardware.recorded()
     predicted = price_work(problem, placed.work, table=placed.table, cost_model=cost_model, hardware=hardware)
@@ -83,20 +96,27 @@ def score(problem: Problem, placement: Placement, cost_model: CostModel) -> Eval
         )
         if problem.is_replicated:
             lower[:, Phase.REPLICA_SYNC], upper[:, Phase.REPLICA_SYNC] = sync_limits(problem, placed)
-        least, most = start_limits(problem, placement, placed, cost_model)
+        least, most = (
+            of_starts + of_ids
+            for of_starts, of_ids in zip(
+                start_limits(problem, placement, placed, cost_model), index_dedup_limits(problem), strict=True
+            )
+        )
         limits = (lower + request_loads(problem, lower) + least, upper + request_loads(problem, upper) + most)
         plan_prediction = analytic_prediction(
             problem, placed, cost_model, predicted, limits=_of_objective(problem, counted, limits)
         )
     seconds += request_loads(problem, seconds)
     seconds += starts.by_phase
+    deduplication, dedup_evidence = index_dedup_seconds(problem, hardware)
+    seconds += deduplication
     used = {
         problem.cluster.device_tier,
         *(Tier(tier) for tier in np.flatnonzero(ledger.lines.any(axis=(0, 2))).tolist()),
     }
     by_torchrec = placed.torchrec_bytes(problem) if isinstance(cost_model, TorchRecModel) else None
     evidence = np.maximum.reduce(
-        [np.max(known, axis=0, initial=0), request_evidence(problem), starts.evidence_by_phase]
+        [np.max(known, axis=0, initial=0), request_evidence(problem), starts.evidence_by_phase, dedup_evidence]
     )
     sync = np.zeros(problem.world_size)
     if problem.is_replicated:

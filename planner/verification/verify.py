@@ -49,8 +49,12 @@ def verify(problem: Problem, placement: Placement) -> tuple[Issue, ...]:
 
     Pointers are into the plan document (``/tables/3/shards/0``).
     """
-    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes)
-    issues = [*_cluster_issues(problem, placement), *_table_set_issues(problem, placement)]
+    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes, use_index_dedup=placement.use_index_dedup)
+    issues = [
+        *_cluster_issues(problem, placement),
+        *_index_dedup_issues(problem, placement),
+        *_table_set_issues(problem, placement),
+    ]
     tables = {table.name: table for table in problem.tables}
     shard_issues = _shard_issues(problem, tables, placement)
     for index, placed in enumerate(placement.tables):
@@ -105,6 +109,18 @@ def _cluster_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
             ),
             hint="plan again for this cluster, or state the plan's pod_size as hardware.pod_size of the spec",
         )
+
+
+def _index_dedup_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:
+    if placement.use_index_dedup == problem.use_index_dedup:
+        return
+    says, asks = ("on", "off") if placement.use_index_dedup else ("off", "on")
+    yield Issue(
+        code="index-dedup-mismatch",
+        pointer="/use_index_dedup",
+        message=f"the plan is for use_index_dedup {says}, and the spec has it {asks}",
+        hint=f"plan again, or set model.use_index_dedup to {says}",
+    )
 
 
 def _table_set_issues(problem: Problem, placement: Placement) -> Iterator[Issue]:

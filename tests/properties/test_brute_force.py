@@ -70,7 +70,8 @@ def compared(number: int) -> Compared:
     if best is not None:
         bounds |= dict(_bounds(best))
         if result.plan is not None and number % _CERTIFIED == 0:
-            found = certify(best.listed.problem, result.plan.placement, request.cost_model, head={}, work_seconds=0.1)
+            chosen = replace(best.listed.problem, use_index_dedup=result.plan.placement.use_index_dedup)
+            found = certify(chosen, result.plan.placement, request.cost_model, head={}, work_seconds=0.1)
             bounds["certified"] = found["claim"]["bound_seconds"]
     return Compared(request=request, best=best, result=result, streamed=tuple(streamed), bounds=bounds)
 

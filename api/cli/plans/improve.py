@@ -65,7 +65,9 @@ def improve_command(
     )
     placed = plan.placement  # a job keeps the size of its groups, a host that of its cache of keys and values
     same_sizes = request.problem.of_plan(placed.world_size, placed.kv_cache_bytes)
-    after = write_found(replace(request, problem=same_sizes, previous=previous), output, form)
+    # Whether ids are deduplicated stays open where the spec leaves that open.
+    improved = replace(same_sizes, use_index_dedup=request.problem.use_index_dedup)
+    after = write_found(replace(request, problem=improved, previous=previous), output, form)
     echo(explain_improvement(before, after, is_legal=evaluation.valid))
     echo(compare_plans(before, after))
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import torch.distributed as dist
 from torch import nn
-from torchrec.distributed.types import ShardingPlan
+from torchrec.distributed.types import ModuleSharder, ShardingPlan
 
 from ..check import shape_differences
 from ..documents import parse_plan
 from ..errors import ClientError, PlanRejected, PlanUnavailable, UnsupportedModel
+from ..index_dedup import embedding_collection_sharder_arguments, index_dedup_differences
 from ..job import RankFacts, expected_differences, job_issues
 from ..live_table import LiveTable, rank_differences
 from ..model_check import pairs_by_path, plan_differences, spec_differences
@@ -28,6 +29,7 @@ from .facts import MemoryProbe, rank_facts
 from .gather import gathered
 from .model import live_tables
 from .plan import assemble
+from .sharders import uses_index_dedup
 
 #: The plan's bytes, as every rank may have them from a file, or what returns them on rank 0.
 Source = bytes | Callable[[], bytes]
@@ -70,6 +72,18 @@ class Handshake:
             raise PlanRejected(self.reasons, self.verdict)
         return dmp_collection_arguments(self.document)
 
+    def embedding_collection_sharder_arguments(self) -> dict[str, bool]:
+        """Return what ``EmbeddingCollectionSharder`` gets: whether the plan leaves out repeated ids.
+
+        Raises
+        ------
+        PlanRejected
+            The verdict is not ``go``; every rank raises the same text.
+        """
+        if self.agreed_plan is None or self.document is None:
+            raise PlanRejected(self.reasons, self.verdict)
+        return embedding_collection_sharder_arguments(self.document)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Report:
@@ -106,6 +120,7 @@ class Rank:
     sharding_group_size: int | None
     contiguous_groups: bool
     free_memory: MemoryProbe
+    sharders: Sequence[ModuleSharder[nn.Module]] | None
 
     def shake(self, source: Source, expected_digest: str | None, purpose: str) -> tuple[Handshake, bool]:
         """Do one handshake; returns it, and whether rank 0 can ask for a new plan."""
@@ -199,6 +214,8 @@ class Rank:
                 own += expected_differences(facts.expected_digest, digest)
                 own += [] if first_tables is None else rank_differences(tables, first_tables)
                 own += [] if self.spec is None else spec_differences(self.spec, tables)
+                used = None if self.sharders is None else uses_index_dedup(self.module, self.sharders)
+                own += index_dedup_differences(document, used)
             if facts is not None and not misshapen:
                 own += plan_differences(
                     document,

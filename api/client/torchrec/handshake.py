@@ -1,10 +1,11 @@
 """Before anything is sharded: do the plan and the job, as it runs, belong together? All ranks answer alike."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch.distributed as dist
 from torch import nn
+from torchrec.distributed.types import ModuleSharder
 
 from .exchange import Handshake, Rank, Source
 from .facts import MemoryProbe, read_memory
@@ -23,6 +24,7 @@ def handshake(
     sharding_group_size: int | None = None,
     contiguous_groups: bool = False,
     free_memory: MemoryProbe = read_memory,
+    sharders: Sequence[ModuleSharder[nn.Module]] | None = None,
 ) -> Handshake:
     """Compare a plan with the job as it runs, on every rank, and agree on what follows.
 
@@ -60,6 +62,9 @@ def handshake(
         :meth:`Handshake.dmp_collection_arguments` returns them.
     free_memory
         How free bytes are found out.
+    sharders
+        Those that ``DistributedModelParallel`` gets, to compare whether they leave out repeated ids;
+        not needed where they are made with :meth:`Handshake.embedding_collection_sharder_arguments`.
 
     Raises
     ------
@@ -78,6 +83,7 @@ def handshake(
         sharding_group_size=sharding_group_size,
         contiguous_groups=contiguous_groups,
         free_memory=free_memory,
+        sharders=sharders,
     )
     first, may_replan = rank.shake(plan, expected_digest, "load the plan")
     if first.verdict != "replan" or not may_replan:

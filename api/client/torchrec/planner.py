@@ -13,10 +13,12 @@ from torchrec.distributed.types import ModuleSharder, ShardingPlan, ShardingPlan
 
 from ..client import PlannerClient
 from ..documents import parse_plan
-from ..errors import ClientError, PlanUnavailable, ProblemError, SolveTimeout, Unreachable
+from ..errors import ClientError, PlanRejected, PlanUnavailable, ProblemError, SolveTimeout, Unreachable
+from ..index_dedup import index_dedup_differences
 from ..live_table import LiveTable
 from ..local_solve import solve_locally
 from ..plan_types import PlanDocument
+from ..verdicts import verdict_of
 from .constraints import (
     feature_numbers,
     fused_optimizer,
@@ -28,7 +30,7 @@ from .constraints import (
 from .handshake import handshake
 from .model import live_tables
 from .plan import to_sharding_plan
-from .sharders import sharder_limits
+from .sharders import sharder_limits, uses_index_dedup
 from .spec import spec_from_model
 
 log = logging.getLogger(__name__)
@@ -92,6 +94,9 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
         """
         spec = self.spec_of(module, sharders)
         self.document, _ = parse_plan(self._ask(spec))
+        used = uses_index_dedup(module, get_default_sharders() if sharders is None else sharders)
+        if differences := index_dedup_differences(self.document, used):
+            raise PlanRejected([one.text for one in differences], verdict_of(differences))
         plan = to_sharding_plan(
             self.document,
             module=module,
@@ -117,7 +122,11 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
             The plan and the job do not belong together.
         """
         agreed = handshake(
-            lambda: self._ask(self.spec_of(module, sharders)), module=module, device=self._device, process_group=pg
+            lambda: self._ask(self.spec_of(module, sharders)),
+            module=module,
+            device=self._device,
+            process_group=pg,
+            sharders=get_default_sharders() if sharders is None else sharders,
         )
         plan = agreed.sharding_plan()
         self.document = agreed.document
@@ -135,7 +144,7 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
         limits = sharder_limits(module, given, self._device)
         tables = live_tables(module)
         factors, poolings = feature_numbers(tables, self._constraints, self._batch_size)
-        spec = spec_from_model(
+        spec: Spec = spec_from_model(
             module,
             batch_size_per_rank=self._batch_size,
             hardware=hardware_object(self._hardware, self._topology),
@@ -144,6 +153,8 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
             access=self._access,
             constraints=within_limits(tables, table_constraints(self._constraints), limits),
         )
+        if uses_index_dedup(module, given):
+            spec["model"]["use_index_dedup"] = "on"
         return {**_with_poolings(spec, tables, poolings), **self._changes}
 
     @property

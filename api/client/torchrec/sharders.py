@@ -65,6 +65,25 @@ def sharder_limits(
     return limits
 
 
+def uses_index_dedup(module: nn.Module, sharders: Iterable[ModuleSharder[nn.Module]]) -> bool | None:
+    """Return whether the sharders of sequences leave out repeated ids; ``None`` if the model has no sequences.
+
+    Raises
+    ------
+    UnsupportedModel
+        One does and another does not, which no plan has.
+    """
+    found = {
+        path: bool(getattr(getattr(sharder, "_e_sharder", sharder), "_use_index_dedup", False))
+        for path, one, sharder in _sharded(module, {sharder.module_type: sharder for sharder in sharders})
+        if sharder is not None and isinstance(one, EmbeddingCollection | ManagedCollisionEmbeddingCollection)
+    }
+    if len(set(found.values())) > 1:
+        names = ", ".join(f'"{path}"' for path, used in found.items() if used)
+        raise UnsupportedModel([f"use_index_dedup is set for {names} alone; plans have one setting for all sequences"])
+    return next(iter(found.values()), None)
+
+
 def _sharded(
     module: nn.Module, by_class: Mapping[type[nn.Module], ModuleSharder[nn.Module]]
 ) -> Iterator[tuple[str, nn.Module, ModuleSharder[nn.Module] | None]]:

@@ -5,6 +5,7 @@ from api.specs.checks.cluster import check_cluster, check_memory
 from api.specs.checks.dense import check_dense
 from api.specs.checks.hardware_numbers import check_hardware_numbers, cost_model_issue
 from api.specs.checks.hash_tables import check_hash_tables, check_hash_tables_of_cluster
+from api.specs.checks.index_dedup import check_index_dedup
 from api.specs.checks.kv_cache import check_kv_cache, check_kv_cache_fits
 from api.specs.checks.modules import check_modules
 from api.specs.checks.names import check_groups, check_names
@@ -37,6 +38,7 @@ def check(state: SpecState, issues: IssueCollector) -> None:
     check_dense(state, issues)
     check_checkpoint_plan(state, issues)
     check_stash(state, issues)
+    check_index_dedup(state, issues)
     check_solver(state, issues)
     _check_checkpoint(state, issues)
 
@@ -55,7 +57,7 @@ def check_domain(state: SpecState, issues: IssueCollector) -> None:
     if state.problem is None or state.model is None or not issues.is_sound("/cost_model"):
         return
     try:
-        for problem in state.problem.of_each_group():
+        for problem in state.problem.of_each_choice():
             check_hardware_numbers(problem, state.model.model, issues)
     except CostModelError as error:
         if not issues.num_issues:

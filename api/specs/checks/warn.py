@@ -6,6 +6,7 @@ from functools import partial
 from api.schemas.spec import SpecDocument
 from api.specs.assumptions import prices_caches_alone, shown_names
 from api.specs.checks.checkpoint_plan import checkpoint_plan_warnings
+from api.specs.checks.index_dedup import unknown_repeats
 from api.specs.checks.operators import crowded_operators
 from api.specs.checks.row_orders import unknown_row_orders
 from api.specs.checks.solver import warm_start_warnings
@@ -42,6 +43,7 @@ def warn(state: SpecState) -> Iterator[Issue]:
     if state.spec.cost_model != TORCHREC:  # which prices equal blocks, whatever is known
         yield from unknown_row_orders(problem)
     yield from crowded_operators(problem)
+    yield from unknown_repeats(problem)
     *_, largest = problem.of_each_group()
     yield from _exceeded_memory(largest)
     yield from _checkpoints_between_averages(problem)

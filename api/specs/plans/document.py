@@ -109,6 +109,7 @@ def to_placement(plan: PlanDocument | CompactPlanDocument, device_tier: Tier) ->
         ranks_per_host=plan.ranks_per_host,
         pod_size=plan.pod_size,
         kv_cache_bytes=plan.kv_cache_bytes,
+        use_index_dedup=plan.use_index_dedup or False,
         tables=tuple(
             TablePlacement(
                 name=table.name,

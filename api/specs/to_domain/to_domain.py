@@ -40,6 +40,7 @@ _SETTINGS = (
     *_fields("model", ModelSpec.model_fields, "tables"),
     *_fields("constraints", JointConstraintsSpec.model_fields, "same_rank", "apart"),
 )
+_USES_INDEX_DEDUP = {"off": False, "on": True, "auto": None}
 
 
 def to_domain(state: SpecState, issues: IssueCollector) -> SpecState:
@@ -137,6 +138,7 @@ def _problem(
         counts_starts=spec.count_starts,
         checkpoint=None if spec.checkpoint is None else checkpoint_of(spec.checkpoint),
         replica_groups=groups,
+        use_index_dedup=_USES_INDEX_DEDUP[spec.model.use_index_dedup],
     )
 
 

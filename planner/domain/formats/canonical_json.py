@@ -16,7 +16,7 @@ from planner.domain.formats.compact_form import is_compact, long_parts
 #: that timing and provenance never change it.
 DIGEST_KEYS = ("schema_version", "spec_digest", "world_size", "ranks_per_host", "tables")
 #: Keys that it covers, too, in plans that have them.
-OPTIONAL_DIGEST_KEYS = ("pod_size", "replica_groups", "kv_cache_bytes")
+OPTIONAL_DIGEST_KEYS = ("pod_size", "use_index_dedup", "replica_groups", "kv_cache_bytes")
 #: Keys of a shard that are derived from the rest.
 DERIVED_SHARD_KEYS = ("bytes",)
 

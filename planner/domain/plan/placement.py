@@ -55,6 +55,7 @@ class Placement:
     tables: tuple[TablePlacement, ...]
     pod_size: int | None = None  # ranks of a pod of hosts; ``None`` if groups of ranks are hosts
     kv_cache_bytes: float | None = None  # of every rank, left to keys and values; ``None`` if there is no such cache
+    use_index_dedup: bool = False  # whether repeated ids of sequences are left out before the exchange of ids
 
     @property
     def ranks_per_group(self) -> int:

@@ -10,6 +10,7 @@ from cost_models.vocabulary import Evidence, Phase, Scheme, Tier
 from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.goals import GoalResult
 from planner.domain.plan.growth import TableGrowth
+from planner.domain.plan.index_dedup import IndexDedupLoad, IndexDedupSetting
 from planner.domain.plan.kv_cache import KvCacheLoad, KvCacheSize
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import Placement
@@ -156,6 +157,7 @@ class Evaluation:
     growth: tuple[TableGrowth, ...] = ()  # of hash tables that grow with their ids
     starts: tuple[StartLoad, ...] = ()  # in the seconds of every rank; () where none are priced
     replica_groups: ReplicaLoad | None = None  # where the tables are sharded inside groups of the job's ranks
+    index_dedup: IndexDedupLoad | None = None  # where the problem deduplicates ids, or leaves that open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +217,7 @@ class Plan:
     goals: tuple[GoalResult, ...] = ()  # in their order; () where the objective is all
     group_sizes: tuple[GroupSize, ...] = ()  # all that were considered, in increasing order; () without a choice
     kv_cache_sizes: tuple[KvCacheSize, ...] = ()  # the same of the cache of keys and values
+    index_dedup_settings: tuple[IndexDedupSetting, ...] = ()  # those that were considered; () without a choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

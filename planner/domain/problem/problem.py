@@ -84,6 +84,8 @@ class Problem:
     checkpoint_plan: CheckpointPlan | None = None  # of the checkpoint that the job starts from
     #: how the job is divided into sharding groups; ``cluster`` is one group where their size is decided, else all ranks
     replica_groups: ReplicaGroups | None = None
+    #: whether repeated ids of sequences are left out before the exchange of ids; ``None``: the search decides
+    use_index_dedup: bool | None = False
 
     def __post_init__(self) -> None:
         """Check what can be checked without names; ``api.specs.parse`` reports the rest with pointers."""
@@ -109,6 +111,7 @@ class Problem:
             size = groups.sizes[0] if groups.is_decided else groups.job.world_size
             expect(self.cluster.world_size == size, f"a cluster of {size} ranks")
             expect((self.cluster.job is not None) == groups.is_decided, "a group of the job as cluster, once decided")
+        expect(self.use_index_dedup is False or self.serving is None, "no deduplication where requests are served")
         expect(len({t.name for t in self.tables}) == len(self.tables), "table names to be unique")
 
     @property
@@ -152,6 +155,13 @@ class Problem:
         decided = self.replica_groups.of_size(size)
         return replace(self, cluster=decided.cluster_of(size), replica_groups=decided)
 
+    def of_each_choice(self) -> Iterator["Problem"]:
+        """Yield the problem of every size of groups, each without and with deduplication where that is open."""
+        for one in self.of_each_group():
+            settings = (False, True) if one.use_index_dedup is None else (one.use_index_dedup,)
+            for setting in settings:
+                yield replace(one, use_index_dedup=setting)
+
     def of_each_group(self) -> Iterator["Problem"]:
         """Yield the problem of a group of each size that groups may have; the problem itself without a choice."""
         groups = self.replica_groups
@@ -171,13 +181,17 @@ class Problem:
             raise ValueError("Expected a problem with a cache of keys and values.")
         return replace(self, serving=replace(self.serving, kv_cache=self.serving.kv_cache.of_size(size_bytes)))
 
-    def of_plan(self, world_size: int, kv_cache_bytes: float | None = None) -> "Problem":
-        """Return the problem that a plan for so many ranks is a plan of.
+    def of_plan(
+        self, world_size: int, kv_cache_bytes: float | None = None, *, use_index_dedup: bool = False
+    ) -> "Problem":
+        """Return the problem that a plan for so many ranks, with or without deduplication, is a plan of.
 
         That of sharding groups of its ranks, and of the cache of keys and values that it leaves ``kv_cache_bytes`` of
         every rank to, where they may have these sizes. Any other plan is judged against the largest group, and the
-        smallest cache.
+        smallest cache. Deduplication is the plan's where the problem leaves that open.
         """
+        if self.use_index_dedup is None:
+            return replace(self, use_index_dedup=use_index_dedup).of_plan(world_size, kv_cache_bytes)
         groups, cache = self.replica_groups, self.kv_cache
         if groups is not None and not groups.is_decided:
             return self.of_group(world_size if world_size in groups.sizes else groups.sizes[-1])

@@ -73,6 +73,8 @@ class Runtime(ABC):
     device_families: frozenset[str] | None = None
     #: Whether groups of ranks can be replicas of each other, each with all tables.
     has_replica_groups: bool = False
+    #: Whether a job can leave out repeated ids of sequences before they are exchanged (``use_index_dedup``).
+    has_index_dedup: bool = False
     #: Whether an export says more where the spec of the plan is at hand.
     export_reads_spec: bool = False
 

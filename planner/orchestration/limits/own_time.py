@@ -22,6 +22,7 @@ from planner.domain.problem.problem import Problem
 from planner.errors import Issue
 from planner.orchestration.limits.tier_bandwidth import overloaded
 from planner.pricing.serving import latency_without_shards, longest_request_seconds, overrun
+from planner.pricing.step.index_dedup import exposed_in_step
 from planner.solver.evaluate import busy_seconds, keeps_own_step, step_seconds_of
 from planner.solver.problem import Assignment, OwnStep, SolverProblem
 
@@ -51,7 +52,7 @@ def keeps_limits(problem: Problem, priced: SolverProblem, assignment: Assignment
 def _own_step(problem: Problem, priced: SolverProblem) -> OwnStep:
     weight = np.zeros(priced.num_phases)
     weight[list(STEP_PHASES)] = priced.phase_weight[list(STEP_PHASES)]
-    rest_seconds = problem.dense.window_seconds + latency_without_shards(problem, 1.0)
+    rest_seconds = problem.dense.window_seconds + latency_without_shards(problem, 1.0) + exposed_in_step(problem)
     return OwnStep(
         phase_weight=weight, phase_window_seconds=priced.phase_window_seconds.copy(), rest_seconds=rest_seconds
     )

@@ -38,6 +38,7 @@ def to_placement(problem: Problem, families: Families, priced: SolverProblem, as
         ranks_per_host=cluster.ranks_per_host,
         pod_size=cluster.pod_size,
         kv_cache_bytes=None if problem.kv_cache is None else problem.kv_cache.least_bytes,
+        use_index_dedup=bool(problem.use_index_dedup),
         tables=tuple(
             TablePlacement(
                 name=one.name,

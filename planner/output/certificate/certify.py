@@ -63,7 +63,7 @@ def certify(
     UnsupportedRequest
         If the cost model prices ranks as a whole, or a table is cut in a way that is not listed for it.
     """
-    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes)
+    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes, use_index_dedup=placement.use_index_dedup)
     if issues := verify(problem, placement):
         raise InvalidProblem(issues)
     if isinstance(cost_model, AssignmentModel):

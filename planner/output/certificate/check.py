@@ -456,7 +456,7 @@ def shards_in(table: Document, num_ranks: int) -> list[Document]:
 
 def plan_digest(plan: Document) -> str:
     """Return the digest of what determines training, table by table: a plan may have millions of shards."""
-    keys = [*DIGEST_KEYS, *({"pod_size", "replica_groups", "kv_cache_bytes"} & plan.keys())]
+    keys = [*DIGEST_KEYS, *({"pod_size", "use_index_dedup", "replica_groups", "kv_cache_bytes"} & plan.keys())]
     before, after = canonical({**{key: plan.get(key) for key in keys}, "tables": []}).split(b'"tables":[]')
     hashed, num_ranks = hashlib.sha256(before + b'"tables":['), whole(plan["world_size"], 1)
     for number, table in enumerate(plan["tables"]):

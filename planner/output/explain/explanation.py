@@ -112,7 +112,7 @@ def explain(
     UnsupportedRequest
         If a table is cut in a way that is not listed for it.
     """
-    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes)
+    problem = problem.of_plan(placement.world_size, placement.kv_cache_bytes, use_index_dedup=placement.use_index_dedup)
     if issues := verify(problem, placement):
         raise InvalidProblem(issues)
     asked, cost_model = cost_model, linearise_around(problem, placement, cost_model)

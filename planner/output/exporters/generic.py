@@ -1,23 +1,22 @@
 """Builds the plan document of the contract, :mod:`planner.output.plan_document`, in compact form."""
 
-from collections.abc import Iterator, Sequence
-from typing import TypedDict
+from collections.abc import Iterator
+from typing import TypedDict, cast
 
 import numpy as np
 
 from cost_models.arrays import Ints
 from planner.domain.formats.canonical_json import plan_digest
 from planner.domain.formats.compaction import columns_of, groups_of
-from planner.domain.plan.kv_cache import KvCacheSize
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.plan import Evaluation, Plan, Prediction
-from planner.domain.plan.replicas import GroupSize
 from planner.domain.problem.checkpoint import CheckpointLoad
 from planner.output.checkpoint_document import CheckpointDocument
 from planner.output.compact_plan_document import CompactCheckpointDocument, CompactPlanDocument, CompactTableDocument
 from planner.output.exporters.image import image_of
 from planner.output.growth_document import TableGrowthDocument
+from planner.output.index_dedup_document import IndexDedupDocument, IndexDedupSettingDocument
 from planner.output.kv_cache_document import KvCacheDocument, KvCacheSizeDocument
 from planner.output.plan_document import (
     EvidenceDocument,
@@ -79,7 +78,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         },
         "termination": image_of(TerminationDocument, plan),
         "tables": [_table(table, sizes) for table, sizes in tables],
-        **_step_loads(evaluation, plan.group_sizes, plan.kv_cache_sizes),  # type: ignore[typeddict-item]  # pod_size follows below
+        **_step_loads(evaluation, plan),  # type: ignore[typeddict-item]  # pod_size follows below
         "ranks": columns_of([image_of(RankDocument, load) for load in evaluation.ranks], "rank"),
         "checkpoint": None if evaluation.checkpoint is None else _compact_checkpoint(evaluation.checkpoint),
         "surrogate": None if plan.surrogate is None else image_of(SurrogateDocument, plan.surrogate),
@@ -102,18 +101,19 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         document["pod_size"] = plan.placement.pod_size
     if plan.placement.kv_cache_bytes is not None:
         document["kv_cache_bytes"] = round(plan.placement.kv_cache_bytes)
+    if plan.placement.use_index_dedup:
+        document["use_index_dedup"] = True
     return {**document, "plan_digest": plan_digest(document)}
 
 
 def score_document(evaluation: Evaluation) -> ScoreDocument:
     """Return what a placement from anywhere costs."""
     loads = _loads(evaluation)
-    document = image_of(ScoreDocument, evaluation, **{"replica_sync": None, "kv_cache": None, **loads})
-    if "replica_sync" not in loads:
-        del document["replica_sync"]
-    if "kv_cache" not in loads:
-        del document["kv_cache"]
-    return document
+    optional = dict.fromkeys(("replica_sync", "kv_cache", "index_dedup"))
+    document = image_of(ScoreDocument, evaluation, **{**optional, **loads})
+    return cast(
+        "ScoreDocument", {name: value for name, value in document.items() if name in loads or name not in optional}
+    )
 
 
 def _replica_groups(evaluation: Evaluation) -> _Groups:
@@ -185,9 +185,7 @@ def _loads(evaluation: Evaluation) -> LoadsDocument:
     }
 
 
-def _step_loads(
-    evaluation: Evaluation, sizes: Sequence[GroupSize] = (), cache_sizes: Sequence[KvCacheSize] = ()
-) -> StepLoadsDocument:
+def _step_loads(evaluation: Evaluation, plan: Plan | None = None) -> StepLoadsDocument:
     loads: StepLoadsDocument = {
         "phases": [image_of(PhaseDocument, load, name=load.phase.label) for load in evaluation.phases],
         "starts": [image_of(StartDocument, load) for load in evaluation.starts],
@@ -200,11 +198,16 @@ def _step_loads(
     if evaluation.growth:
         loads["growth"] = [image_of(TableGrowthDocument, one) for one in evaluation.growth]
     if evaluation.replica_groups is not None:
-        considered = [image_of(GroupSizeDocument, size) for size in sizes]
+        considered = [image_of(GroupSizeDocument, size) for size in (() if plan is None else plan.group_sizes)]
         loads["replica_sync"] = image_of(ReplicaSyncDocument, evaluation.replica_groups, sizes=considered)
     if evaluation.kv_cache is not None:
-        compared = [image_of(KvCacheSizeDocument, size) for size in cache_sizes]
+        compared = [image_of(KvCacheSizeDocument, size) for size in (() if plan is None else plan.kv_cache_sizes)]
         loads["kv_cache"] = image_of(KvCacheDocument, evaluation.kv_cache, sizes=compared)
+    if evaluation.index_dedup is not None:
+        listed = [
+            image_of(IndexDedupSettingDocument, one) for one in (() if plan is None else plan.index_dedup_settings)
+        ]
+        loads["index_dedup"] = image_of(IndexDedupDocument, evaluation.index_dedup, settings=listed)
     return loads
 
 

@@ -77,6 +77,11 @@ def exported(
             f"The plan is for one of {groups['num_groups']} sharding groups, which {export_format} does not have."
             " Export it for torchrec, or plan without hardware.replica_groups."
         )
+    if document.get("use_index_dedup") and not RUNTIMES[export_format].has_index_dedup:
+        raise UnexportablePlan(
+            f"The plan leaves out repeated ids, which {export_format} does not. Export it for torchrec, or plan with"
+            " model.use_index_dedup off."
+        )
     plan = PlanToExport(
         runtime=export_format,
         placement=_placement(document),
@@ -123,6 +128,7 @@ def _placement(document: CompactPlanDocument) -> Placement:
         ranks_per_host=document["ranks_per_host"],
         pod_size=document.get("pod_size"),
         kv_cache_bytes=document.get("kv_cache_bytes"),
+        use_index_dedup=bool(document.get("use_index_dedup")),
         tables=tuple(_placed(table) for table in document["tables"]),
     )
 

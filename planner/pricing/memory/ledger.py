@@ -35,6 +35,7 @@ from cost_models.analytic.sizes import (
 from cost_models.arrays import Codes, Floats, Ints
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import IS_CACHED, IS_HASHED, IS_REPLICATED, Kernel, Tier
+from planner.access.table_columns import table_columns
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.registry import RUNTIMES
 from planner.pricing.hash_tables.dynamicemb import KEYED_LINES, keyed_bytes
@@ -250,9 +251,24 @@ def reserved_bytes(problem: Problem, capacity_bytes: float) -> dict[str, float]:
         "dense_parameters": rules.dense_multiplier * problem.dense.parameter_bytes,
         "input_batches": float(math.ceil(problem.batch_pooling * ID_BYTES)) * rules.input_copies,
         "collective_buffers": rules.collective_bytes,
+        **({"index_dedup": index_dedup_bytes(problem)} if problem.use_index_dedup else {}),
         **({} if activations is None else {"activations": activations - room_bytes(problem)}),
         **({} if cache is None else {"kv_cache": cache.least_bytes}),
     }
+
+
+def index_dedup_bytes(problem: Problem) -> float:
+    """Return what every rank holds of deduplicated ids: unique ids, and for each id the place of its row among them.
+
+    TorchRec keeps both with a batch from the exchange of its ids to its backward pass (``EmbeddingCollectionContext``);
+    a pipeline has as many batches on the way as input buffers.
+    """
+    unique = table_columns(problem).deduplicated
+    if unique is None:
+        return 0.0
+    some = unique.is_deduplicated
+    numbers = float(unique.batch_ids[some].sum() + unique.unique_ids[some].sum())
+    return math.ceil(numbers * ID_BYTES) * float(PIPELINE_INPUTS[problem.pipeline])
 
 
 def reserved_by_tier(problem: Problem, rank: int) -> dict[Tier, dict[str, float]]:

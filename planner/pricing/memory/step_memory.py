@@ -36,9 +36,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from cost_models.analytic.sizes import element_bytes
-from cost_models.arrays import Bools, Floats
+from cost_models.arrays import Bools, Floats, Ints
 from cost_models.protocol import ShardWork
 from cost_models.vocabulary import ROUTES, Route, Scheme
+from planner.access.table_columns import table_columns
 from planner.domain.plan.step_memory import MemoryPhase, StepMemory
 from planner.domain.problem.problem import Problem
 from planner.pricing.memory.ledger import EXACT, LINES, output_buffer_bytes, reserved_bytes, sparse_capacity_bytes
@@ -48,6 +49,8 @@ from planner.pricing.placed_work import PlacedWork
 #: Lines of the ledger that are buffers of a step, and no part of the tables.
 _BUFFERS = ("input_buffers", "output_buffers")
 _MARGIN = "margin"
+#: Reservations that are held throughout.
+_RESERVED = ("dense_parameters", "input_batches", "collective_buffers", "index_dedup")
 _CUTS_COLUMNS = np.array([scheme.facts.cuts_columns for scheme in Scheme])
 #: Lines of buffers by phase, in which (num_ranks,) or one number for all ranks.
 _Buffers = Mapping[MemoryPhase, Mapping[str, Floats]]
@@ -79,7 +82,7 @@ def step_memory(
         persistent = {
             "tables": float(tables[rank]),
             "input_buffers": float(held["input_buffers"][rank]),
-            **{name: reserved[name] for name in ("dense_parameters", "input_batches", "collective_buffers")},
+            **{name: reserved[name] for name in _RESERVED if name in reserved},
         }
         in_phase = sum(persistent.values()) + totals[rank]
         highest = int(np.argmax(in_phase))
@@ -195,9 +198,10 @@ class _Pooled:
         travels, is_message = ROUTES[scheme] != Route.NONE, is_message[first]
         joins = _has_several_schemes(problem, table, scheme)
         returned = cells * element_bytes(work.backward_comm_element_bytes)[first]
-        self.rows = float(stored.sum())
+        repeated = stored * _repeats(problem, table)  # where repeated ids were left out of what travels
+        self.rows = float(repeated.sum())
         self.received = float((cells * _forward_bytes(work)[first])[travels].sum())
-        self.joined = float(stored[joins | is_message].sum())
+        self.joined = float(repeated[joins | is_message].sum())
         self.messages = float(returned[is_message].sum())
         in_pieces = stored * (is_message * (1.0 + joins) + _CUTS_COLUMNS[scheme])
         #: of the sharding type with the most of them: the copies of one are freed before those of the next are made
@@ -211,6 +215,16 @@ class _Pooled:
 def _forward_bytes(work: ShardWork) -> Floats:
     """Return the bytes of an element on the wire forward."""
     return element_bytes(work.forward_comm_element_bytes)
+
+
+def _repeats(problem: Problem, table: Ints) -> Floats:
+    """Return how many rows of a rank's batch become of each row that it receives, by table."""
+    unique = table_columns(problem).deduplicated
+    if unique is None:
+        return np.ones(len(table))
+    received = unique.unique_ids[table]
+    ids = np.where(unique.is_deduplicated[table], unique.batch_ids[table], received)
+    return np.divide(ids, received, out=np.ones(len(table)), where=received > 0)
 
 
 def _has_several_schemes(problem: Problem, table: np.ndarray, scheme: np.ndarray) -> Bools:

@@ -110,13 +110,19 @@ def _kind_of(table: Table, scheme: Scheme) -> ModuleKind:
 
 def _priced_kinds(problem: Problem, kinds: Iterable[ModuleKind]) -> list[Kind]:
     """Return what prices need to know of kinds; a module has weighted ids if one of its features has."""
-    weighted = {(table.module_path, table.pooling != "none") for table in problem.tables if table.is_weighted}
+    deduplicates = bool(problem.use_index_dedup)  # which sends no weights of ids
+    weighted = {
+        (table.module_path, table.pooling != "none")
+        for table in problem.tables
+        if table.is_weighted and not (deduplicates and table.pooling == "none")
+    }
     return [
         Kind(
             scheme=kind.scheme,
             is_pooled=kind.is_pooled,
             is_weighted=(kind.module_path, kind.is_pooled) in weighted,
             is_pipelined=problem.pipeline != "none",
+            is_deduplicated=deduplicates and not kind.is_pooled,
         )
         for kind in kinds
     ]

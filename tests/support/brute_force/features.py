@@ -55,6 +55,8 @@ def _features_of(request: SolveRequest, listed: Listed) -> dict[str, bool]:
         "a choice of sharding groups": groups is not None and not groups.is_decided,
         "checkpoints of sharding groups": listed.problem.is_replicated and problem.checkpoint is not None,
         **{f"hash tables {mode}": any(t.hash_table_mode == mode for t in problem.tables) for mode in HASH_TABLE_MODES},
+        "deduplicated ids": problem.use_index_dedup is True,
+        "deduplication left open": problem.use_index_dedup is None,
         "ranks of several sizes": len(sizes) > 1,
         "ranks of several speeds": len(speeds) > 1,
         "checkpoint": problem.checkpoint is not None,

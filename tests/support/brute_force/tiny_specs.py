@@ -91,7 +91,17 @@ def _tiny_spec(number: int, attempt: int) -> Spec:
         _hash_ids(spec, np.random.default_rng((number, attempt, 5)))
         _find_by_key(spec, np.random.default_rng((number, attempt, 6)))
         _grow_maps(spec, np.random.default_rng((number, attempt, 9)))
+        _leave_out_repeats(spec, np.random.default_rng((number, attempt, 10)))
     return spec
+
+
+def _leave_out_repeats(spec: Spec, rng: np.random.Generator) -> None:
+    """Deduplicate the ids of some specs with sequences, or leave that to the planner."""
+    has_sequences = any(table["pooling"] == "none" for table in spec["model"]["tables"])
+    is_gpu = not spec["hardware"]["profile"].startswith("cpu")
+    if has_sequences and is_gpu and spec["runtime"] in ("torchrec", "dynamicemb") and rng.random() < 0.8:
+        spec["model"]["use_index_dedup"] = ("on", "auto")[int(rng.integers(2))]
+        spec["cost_model"] = "roofline"  # which prices that
 
 
 def _group_hosts(spec: Spec, rng: np.random.Generator) -> None:

@@ -55,16 +55,12 @@ class WholeOptimum:
 
 
 def listed_problems(request: SolveRequest) -> Iterator[Listed]:
-    """Yield what a solve looks at: the problem, and where that has no plan the one with host memory.
-
-    Those of each size that sharding groups may have.
-    """
-    for problem in request.problem.of_each_group():
-        yield from _listed_of_size(replace(request, problem=problem))
+    """Yield what a solve looks at: the problem, and where that has no plan the one with host memory."""
+    for problem in request.problem.of_each_choice():
+        yield from _listed_choice(problem, request)
 
 
-def _listed_of_size(request: SolveRequest) -> Iterator[Listed]:
-    problem = request.problem
+def _listed_choice(problem: Problem, request: SolveRequest) -> Iterator[Listed]:
     if request.previous is not None:
         previous = _renamed(problem, request.previous)
         problem = with_kernels_of(allow_previous_piece_widths(problem, previous), previous.placement)
@@ -77,13 +73,20 @@ def _listed_of_size(request: SolveRequest) -> Iterator[Listed]:
 
 
 def whole_optimum(request: SolveRequest) -> WholeOptimum | None:
-    """Return the best plan of a solve, of whatever size of sharding groups; ``None`` where there is none."""
-    found = [_optimum_of_size(replace(request, problem=problem)) for problem in request.problem.of_each_group()]
-    return min((one for one in found if one is not None), key=lambda one: one.free_seconds, default=None)
+    """Return the best plan of a solve, of all that it may choose; ``None`` where there is none.
+
+    Its ``listed`` is that of the best plan whatever moves.
+    """
+    choices = (_optimum_of(problem, request) for problem in request.problem.of_each_choice())
+    found = [one for one in choices if one is not None]
+    if not found:
+        return None
+    best = min(found, key=lambda one: one.free_seconds)
+    return replace(best, charged_seconds=min(one.charged_seconds for one in found))
 
 
-def _optimum_of_size(request: SolveRequest) -> WholeOptimum | None:
-    for listed in listed_problems(request):
+def _optimum_of(problem: Problem, request: SolveRequest) -> WholeOptimum | None:
+    for listed in _listed_choice(problem, request):
         charged = free = _best_seconds(listed, request, listed.priced)
         if free == math.inf:
             continue

@@ -6,6 +6,9 @@ import numpy as np
 
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme, Tier
 from planner.domain.plan.goals import GoalResult, TradePoint
+from planner.domain.plan.growth import GrowthStep, TableGrowth
+from planner.domain.plan.index_dedup import IndexDedupLoad, IndexDedupSetting
+from planner.domain.plan.kv_cache import KvCacheLoad, KvCacheSize
 from planner.domain.plan.movement import Movement, RankPair
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.plan.plan import (
@@ -35,7 +38,14 @@ RANKS = (0, 1)
 def whole_plan() -> Plan:
     """Return the plan."""
     return Plan(
-        placement=Placement(world_size=2, ranks_per_host=2, pod_size=2, tables=(_table("a"), _table("b"))),
+        placement=Placement(
+            world_size=2,
+            ranks_per_host=2,
+            pod_size=2,
+            kv_cache_bytes=1e8,
+            use_index_dedup=True,
+            tables=(_table("a"), _table("b")),
+        ),
         evaluation=_evaluation(),
         lower_bound_seconds=0.9,
         relative_gap=0.1,
@@ -56,6 +66,21 @@ def whole_plan() -> Plan:
             is_bound_final=False,
         ),
         late_gain_seconds=0.02,
+        kv_cache_sizes=(
+            KvCacheSize(
+                bytes=1e8,
+                hit_rate=0.6,
+                seconds_per_request=0.001,
+                state="planned",
+                objective_seconds=1.0,
+                lower_bound_seconds=0.9,
+            ),
+        ),
+        index_dedup_settings=(
+            IndexDedupSetting(
+                use_index_dedup=True, state="planned", objective_seconds=1.0, lower_bound_seconds=0.9, detail=""
+            ),
+        ),
         group_sizes=(
             GroupSize(
                 sharding_group_size=2,
@@ -214,6 +239,27 @@ def _evaluation() -> Evaluation:
             bytes=100.4,
             seconds=0.2,
             seconds_per_step=0.02,
+        ),
+        kv_cache=KvCacheLoad(
+            bytes=1e8, users=5000.0, hit_rate=0.6, recompute_seconds=0.0025, seconds_per_request=0.001
+        ),
+        growth=(
+            TableGrowth(
+                table="a",
+                steps=(
+                    GrowthStep(ids=20, slots_per_rank=128, device_bytes=50.4, host_bytes=0.0, peak_device_bytes=50.4),
+                ),
+                fits_ids=40,
+            ),
+        ),
+        index_dedup=IndexDedupLoad(
+            batch_ids=1000.0,
+            unique_ids=400.0,
+            unique_seconds=0.01,
+            repeat_seconds=0.02,
+            merge_seconds=0.03,
+            objective_seconds_with=1.0,
+            objective_seconds_without=1.2,
         ),
         prediction=Prediction(
             coverage=0.9,

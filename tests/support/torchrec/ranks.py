@@ -32,8 +32,10 @@ from torchrec.optim.optimizers import in_backward_optimizer_filter
 from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 from torchrec.sparse.jagged_tensor import JaggedTensor, KeyedJaggedTensor, KeyedTensor
 
+from api.client.index_dedup import embedding_collection_sharder_arguments
 from api.client.torchrec import handshake, live_tables
 from api.client.torchrec.plan import assemble
+from tests.support.torchrec import unique_ids
 from tests.support.torchrec.fully_sharded import HELD
 from tests.support.torchrec.model import (
     ADAGRAD_EPSILON,
@@ -163,11 +165,13 @@ def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
     _apply_optimizer_in_backward(optimizer, in_tables, dict(settings))
     sharders = [
         EmbeddingBagCollectionSharder(),
-        EmbeddingCollectionSharder(),
+        EmbeddingCollectionSharder(**embedding_collection_sharder_arguments(case["plan"])),
         FeatureProcessedEmbeddingBagCollectionSharder(),
         ManagedCollisionEmbeddingBagCollectionSharder(),
         ManagedCollisionEmbeddingCollectionSharder(),
     ]
+    if case["plan"].get("use_index_dedup"):
+        unique_ids.register()
     groups = case["plan"].get("replica_groups")
     if groups is None:
         sharded = DistributedModelParallel(
@@ -188,7 +192,7 @@ def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
     unfused = [p for name, p in outside.items() if name.startswith("sparse_arch.") and p.numel()]
     steppers: list[torch.optim.Optimizer] = [torch.optim.SGD(dense, lr=DENSE_LEARNING_RATE)]
     steppers += [optimizer(unfused, **settings)] if unfused and not case["fused_only"] else []
-    losses = []
+    losses, received = [], unique_ids.ReceivedIds(sharded)
     timing = Timing(case["name"], case["timed"], sharded, out) if case.get("timed") else None
     for bags, labels in batches(tables, dist.get_world_size()):
         part = slice(rank * len(labels) // dist.get_world_size(), (rank + 1) * len(labels) // dist.get_world_size())
@@ -209,6 +213,8 @@ def train(case: dict, rank: int, out: Path) -> dict[str, np.ndarray]:
         timing.write()
     if case.get("fully_sharded"):
         (out / f"{case['name']}.{rank}.json").write_text(json.dumps(HELD))
+    elif not timing:
+        (out / f"{case['name']}.{rank}.json").write_text(json.dumps(received.by_type))
     return {
         "losses": np.array(losses),
         "dense": dense[0].detach().numpy(),

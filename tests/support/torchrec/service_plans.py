@@ -17,12 +17,13 @@ def forced_plan(
     ranks_per_host: int,
     pod_size: int | None = None,
     optimizer: str = "rowwise_adagrad",
+    use_index_dedup: str = "off",
 ) -> dict[str, object]:
     """Plan the tables, each held to its scheme and kernel; the planner chooses cuts and ranks."""
     constraints = {
         t.name: {"sharding_types": [t.scheme], "compute_kernels": [t.kernel], "min_partition": 4} for t in tables
     }
-    return _plan(tables, world_size, ranks_per_host, pod_size, constraints, optimizer)
+    return _plan(tables, world_size, ranks_per_host, pod_size, constraints, optimizer, use_index_dedup)
 
 
 def free_plan(
@@ -54,6 +55,7 @@ def _plan(
     pod_size: int | None,
     constraints: Mapping[str, Mapping[str, object]],
     optimizer: str = "rowwise_adagrad",
+    use_index_dedup: str = "off",
     **hardware: object,
 ) -> dict[str, object]:
     spec = spec_from_model(
@@ -71,6 +73,7 @@ def _plan(
         name="trained",
         constraints=constraints,
     )
+    spec = {**spec, "model": {**spec["model"], "use_index_dedup": use_index_dedup}}
     request = parse_spec(json.dumps({**spec, "solver": {"partitioner": "greedy"}}).encode())
     result = plan(
         request.problem, cost_model=request.cost_model, partitioner=request.partitioner, limits=request.limits

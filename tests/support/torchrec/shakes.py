@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from unittest import mock
 
+from torchrec.distributed.embedding import EmbeddingCollectionSharder
+from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
+
 from api.client import ClientError, MemoryFacts, PlanRejected
 from api.client.torchrec import Handshake, handshake, read_memory
 from tests.support.torchrec.model import TableSpec
@@ -20,7 +23,8 @@ class Shake:
     plan: Mapping[str, object] | str | None  # the document, other text in its place, or None: rank 0 cannot load it
     from_files: bool = False  # every rank has the bytes, not rank 0 alone
     new_plan: Mapping[str, object] | str | None = None  # what ``replan`` brings; text: it raises that
-    settings: Mapping[str, object] = field(default_factory=dict)  # arguments of ``handshake`` on all ranks
+    #: Arguments of ``handshake`` on all ranks; ``use_index_dedup`` stands for sharders with that setting.
+    settings: Mapping[str, object] = field(default_factory=dict)
     #: By rank: ``tables``, ``plan``, ``environment``, ``settings``, ``free_bytes``, ``raises``.
     odd: Mapping[int, Mapping[str, object]] = field(default_factory=dict)
 
@@ -65,6 +69,10 @@ def shake(document: dict, rank: int, model: type) -> dict[str, object]:
             host_total_bytes=1 << 40,
         )
 
+    settings = document["settings"] | odd.get("settings", {})
+    if "use_index_dedup" in settings:
+        sequences = EmbeddingCollectionSharder(use_index_dedup=settings.pop("use_index_dedup"))
+        settings["sharders"] = [EmbeddingBagCollectionSharder(), sequences]
     try:
         with mock.patch.dict(os.environ, odd.get("environment", {})):
             found = handshake(
@@ -73,7 +81,7 @@ def shake(document: dict, rank: int, model: type) -> dict[str, object]:
                 device="cpu",
                 replan=None if document["new_plan"] is None else replan,
                 free_memory=free_memory,
-                **(document["settings"] | odd.get("settings", {})),
+                **settings,
             )
     except ClientError as error:
         return {"error": f"{type(error).__name__}: {error}"}

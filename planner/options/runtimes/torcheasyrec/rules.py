@@ -32,6 +32,7 @@ class TorchEasyRec(TorchRec):
     data_types = DATA_TYPES.keys()
     keeps_caches_apart = False
     has_replica_groups = False
+    has_index_dedup = False  # ``plan_util.py`` makes its sharders itself, without that argument
     #: ``zch`` of a feature; its config has no other managed collisions.
     hash_table_modes: frozenset[str] = frozenset({"zch"})
     #: Its planner's ``Topology`` has no pod size: it would place groups on hosts (``tzrec/utils/plan_util.py``).

@@ -4,7 +4,9 @@ The inner ``plan`` object equals what ``torchrec.distributed.types.ShardingPlan.
 (TorchRec 1.8.0) returns for the same plan, plus ``cache_params`` of cached tables, which it
 leaves out. Around it stands what a launcher must compare before use: world sizes, the tables,
 the digests. A plan for pods of hosts has ``intra_group_size`` there, TorchRec's word for the ranks
-of a pod (``Topology``); ``TORCHREC_RESOLVED_POD_SIZE`` counts a pod's hosts.
+of a pod (``Topology``); ``TORCHREC_RESOLVED_POD_SIZE`` counts a pod's hosts. A plan that
+deduplicates ids states what ``EmbeddingCollectionSharder`` gets (``embedding_collection_sharder``), since TorchRec's
+plans have no place for it.
 """
 
 from collections.abc import Mapping
@@ -46,6 +48,7 @@ def to_torchrec(plan: PlanToExport) -> dict[str, object]:
         "world_size": plan.placement.world_size,
         "local_world_size": ranks_per_host,
         **({} if plan.placement.pod_size is None else {"intra_group_size": plan.placement.pod_size}),
+        **({"embedding_collection_sharder": {"use_index_dedup": True}} if plan.placement.use_index_dedup else {}),
         **({} if plan.replica_groups is None else {"dmp_collection": _dmp_collection(plan.replica_groups)}),
         "device": plan.device,
         "tables": tables,

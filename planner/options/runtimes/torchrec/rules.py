@@ -92,6 +92,8 @@ class TorchRec(Runtime):
     #: ``intra_and_cross_node_pg`` takes so many hosts for one as ``TORCHREC_RESOLVED_POD_SIZE`` says.
     has_pods: bool = True
     has_replica_groups = True
+    #: ``EmbeddingCollectionSharder(use_index_dedup=True)``, for all sequences of a job.
+    has_index_dedup = True
 
     def cache_reserved_bytes(self, index: int, storage: Storage, columns: int) -> float | None:
         """Keep caches apart by width and cached share, and those of ``key_value`` tables by table.

@@ -12,6 +12,7 @@ from planner.output.explain.text.checkpoint import checkpoint_lines
 from planner.output.explain.text.fullest_ranks import fullest_ranks
 from planner.output.explain.text.gap import gap_lines
 from planner.output.explain.text.growth import growth_lines
+from planner.output.explain.text.index_dedup import index_dedup_lines
 from planner.output.explain.text.kv_cache import kv_cache_lines
 from planner.output.explain.text.layout import (
     INDENT,
@@ -77,6 +78,7 @@ def explain_plan(plan: CompactPlanDocument) -> str:
         _serving(plan),
         kv_cache_lines(plan),
         replica_group_lines(plan),
+        index_dedup_lines(plan),
         _phases(plan),
         start_lines(plan),
         _rank_times(plan),

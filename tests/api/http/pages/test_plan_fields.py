@@ -11,7 +11,7 @@ import pytest
 from planner.domain.plan.step_memory import MemoryPhase
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.stash import Stash
-from planner.output import checkpoint_document, kv_cache_document, replica_groups_document
+from planner.output import checkpoint_document, index_dedup_document, kv_cache_document, replica_groups_document
 from planner.output import plan_document as definition
 from planner.pricing.memory.ledger import LINES
 from planner.verification.evaluate_placement import score
@@ -59,6 +59,10 @@ EXCEPTIONS = {
         "groups": replica_groups_document.ReplicaGroupsDocument,
         "sync": replica_groups_document.ReplicaSyncDocument,
         "size": replica_groups_document.GroupSizeDocument,
+    },
+    "plan_index_dedup.js": {
+        "dedup": index_dedup_document.IndexDedupDocument,
+        "setting": index_dedup_document.IndexDedupSettingDocument,
     },
     "plan_kv_cache.js": {
         "cache": kv_cache_document.KvCacheDocument,

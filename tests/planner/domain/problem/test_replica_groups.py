@@ -144,8 +144,8 @@ def test_a_problem_of_several_sizes_becomes_that_of_a_group() -> None:
     assert [one.world_size for one in problem.of_each_group()] == [4, 16]
     assert [one.is_replicated for one in problem.of_each_group()] == [True, False]
     assert problem.of_group(4).all_ranks == problem.all_ranks == JOB
-    assert problem.of_plan(4).world_size == 4
-    assert problem.of_plan(5).world_size == 16  # which a check of the plan then reports
-    assert problem.of_group(4).of_plan(16).world_size == 4
+    assert problem.of_plan(4, use_index_dedup=False).world_size == 4
+    assert problem.of_plan(5, use_index_dedup=False).world_size == 16  # which a check of the plan then reports
+    assert problem.of_group(4).of_plan(16, use_index_dedup=False).world_size == 4
     with pytest.raises(ValueError, match="Expected a cluster of 4 ranks"):
         make_problem(cluster=JOB, replica_groups=groups(4))

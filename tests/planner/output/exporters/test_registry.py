@@ -1,9 +1,12 @@
 """Every export format is found by its name and writes canonical JSON."""
 
+import pytest
+
 from cost_models.vocabulary import Scheme
-from planner.domain.formats.canonical_json import canonical_bytes
+from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
+from planner.domain.problem.access import ZipfAccess
 from planner.domain.problem.table import TableConstraints
-from planner.options.runtimes.export import ExportFacts
+from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.exporters.registry import FORMATS, reads_facts
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
@@ -45,3 +48,18 @@ def test_formats_that_read_facts_are_reported_them() -> None:
     written = exported(custom, "sparsecore", module_path=None, device="cuda", facts=facts)
     assert written["num_sc_per_device"] == 4
     assert exported(custom, "json", module_path=None, device="cuda", facts=facts) == custom
+
+
+def test_deduplicated_ids_are_exported_where_they_are_run() -> None:
+    sequence = make_table("a", pooling="none", module_path="sparse.sequences", access=ZipfAccess(alpha=1.2))
+    limits = SolveLimits(time_limit_seconds=1)
+    of = make_problem(sequence, use_index_dedup=True)
+    found = plan(of, cost_model=ROOFLINE, partitioner=Greedy(), limits=limits).plan
+    assert found is not None
+    written = document(found)
+    assert written["use_index_dedup"] is True
+    assert plan_digest({**written, "use_index_dedup": False}) != written["plan_digest"]
+    exported_plan = exported(written, "torchrec", module_path=None, device="cuda")
+    assert exported_plan["embedding_collection_sharder"] == {"use_index_dedup": True}
+    with pytest.raises(UnexportablePlan, match="leaves out repeated ids, which torcheasyrec does not"):
+        exported(written, "torcheasyrec", module_path=None, device="cuda")

@@ -1,10 +1,11 @@
-/** Parts that only some plans have: a whole step, a prediction, requests, groups, tiers, what moves, checkpoints. */
+/** Parts that only some plans have: a whole step, a prediction, requests, groups, deduplicated ids, tiers, what moves, checkpoints. */
 
 import { h } from "../dom.js";
 import * as format from "../format.js";
 import { evidence, facts, section, table } from "../parts.js";
 import { kvCacheSection } from "./plan_kv_cache.js";
 import { replicaGroupsSection } from "./plan_groups.js";
+import { indexDedupSection } from "./plan_index_dedup.js";
 
 /** The sections that a plan has. */
 export function extraSections(plan) {
@@ -15,6 +16,7 @@ export function extraSections(plan) {
     plan.serving && servingSection(plan.serving),
     plan.kv_cache && kvCacheSection(plan.kv_cache),
     plan.replica_groups && replicaGroupsSection(plan),
+    plan.index_dedup && indexDedupSection(plan.index_dedup, plan.use_index_dedup === true),
     plan.tiers?.length > 0 && tiersSection(plan.tiers, unit),
     plan.movement && movementSection(plan.movement, unit),
     plan.checkpoint && checkpointSection(plan.checkpoint),

@@ -105,12 +105,23 @@ class MachinePriceSpec(StrictModel):
         return self
 
 
-class StudySpec(StrictModel):
+class StudyBase(StrictModel):
     """What every kind of study has."""
 
     schema_version: Literal[1] = Field(default=1, description="Version of this document.", examples=[1])
     kind: str = Field(description="Kind of study.", examples=["sweep"])
     name: Title = Field(default="study", description="How people know the study.", examples=["how many hosts"])
+    prices: dict[Name, MachinePriceSpec] = Field(
+        default_factory=dict,
+        description="What machines cost, by hardware profile. None is built in.",
+        examples=[{"dgx-h100-80g": {"price_per_host_hour": 98.32}}],
+    )
+    currency: Title = Field(default="USD", description="Of the prices.", examples=["USD"])
+
+
+class SpecOfPoints(StrictModel):
+    """The spec that points are made of."""
+
     spec: dict[str, Any] = Field(
         description="The spec that points are made of, as for POST /v1/solves.",
         examples=[{"model": {}, "hardware": {}}],
@@ -121,12 +132,10 @@ class StudySpec(StrictModel):
         " of a rank. Unit: samples.",
         examples=[65_536],
     )
-    prices: dict[Name, MachinePriceSpec] = Field(
-        default_factory=dict,
-        description="What machines cost, by hardware profile. None is built in.",
-        examples=[{"dgx-h100-80g": {"price_per_host_hour": 98.32}}],
-    )
-    currency: Title = Field(default="USD", description="Of the prices.", examples=["USD"])
+
+
+class StudySpec(StudyBase, SpecOfPoints):
+    """A study of one spec."""
 
 
 class SweepSpec(StudySpec):
@@ -134,7 +143,8 @@ class SweepSpec(StudySpec):
 
     kind: Literal["sweep"] = Field(description="Kind of study.", examples=["sweep"])
     axes: Annotated[list[AxisSpec], Field(min_length=1, max_length=MAX_AXES)] = Field(
-        description="What is varied. Points along the last axis are planned one after the other.",
+        description="What is varied. Points along the last axis are planned one after the other, each from its"
+        " neighbour's plan.",
         examples=[[{"field": "hardware.num_hosts", "values": [1, 2, 4]}]],
     )
     front: Annotated[list[FigureName], Field(min_length=1, max_length=4)] = Field(
@@ -143,12 +153,129 @@ class SweepSpec(StudySpec):
         examples=[["samples_per_second", "num_hosts"]],
     )
 
+    prune: bool = Field(
+        default=True,
+        description="End the solve of a point as soon as its bound shows that another plan is at least as good in every"
+        " figure of the front.",
+        examples=[True],
+    )
+
     @field_validator("front")
     @classmethod
     def _names_each_once(cls, value: list[FigureName]) -> list[FigureName]:
         if len(set(value)) < len(value):
             raise fields_disagree("a figure stands twice", "front")
         return value
+
+
+class TargetSpec(StrictModel):
+    """What a fleet has to reach; of a step its seconds, or samples or requests per second."""
+
+    samples_per_second: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="At least. Unit: samples per second.", examples=[2_000_000]
+    )
+    step_seconds: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="At most. Unit: seconds.", examples=[None]
+    )
+    requests_per_second: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="Sustained, at least. Unit: requests per second.", examples=[None]
+    )
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise fields_disagree("give one target", *(given or ("samples_per_second",)))
+        return self
+
+
+class SmallestFleetSpec(StudySpec):
+    """Asks for the fewest hosts that reach a target, of one kind of machine or several."""
+
+    kind: Literal["smallest_fleet"] = Field(description="Kind of study.", examples=["smallest_fleet"])
+    target: TargetSpec = Field(description="What has to be reached.", examples=[{"samples_per_second": 2_000_000}])
+    hosts: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=MAX_POINTS)] | None = Field(
+        default=None,
+        description="Numbers of hosts that may be had; null with host_range. Unit: hosts.",
+        examples=[None],
+    )
+    host_range: RangeSpec | None = Field(
+        default=None, description="The same as a range.", examples=[{"first": 1, "last": 64, "step": 1}]
+    )
+    machines: Annotated[list[VariantSpec], Field(max_length=50)] = Field(
+        default_factory=list,
+        description="Kinds of machines that may be had: what each sets in the spec. None: the spec's own.",
+        examples=[[{"label": "h100", "set": {"hardware.profile": "dgx-h100-80g"}}]],
+    )
+
+    @model_validator(mode="after")
+    def _has_hosts(self) -> Self:
+        if (self.hosts is None) == (self.host_range is None):
+            raise fields_disagree("give either hosts or host_range", "hosts", "host_range")
+        return self
+
+
+class JobSpec(SpecOfPoints):
+    """A job that wants a part of a fleet."""
+
+    label: Title = Field(description="How people know the job.", examples=["ads-ranker"])
+    priority: Annotated[int, Field(ge=-100, le=100)] = Field(
+        default=0, description="Targets of jobs of higher priority are met first.", examples=[0]
+    )
+    weight: Annotated[float, Field(gt=0)] = Field(
+        default=1.0, description="What the job's rate counts, as a share of its best one.", examples=[1.0]
+    )
+    samples_per_second: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="Rate that the job needs; null with samples, or for none.", examples=[None]
+    )
+    samples: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="What is left to train; with deadline_seconds. Unit: samples.", examples=[None]
+    )
+    deadline_seconds: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="Time that is left for the samples. Unit: seconds.", examples=[None]
+    )
+    hosts: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=100)] | None = Field(
+        default=None,
+        description="Numbers of whole hosts that the job may have; null with shapes.",
+        examples=[[1, 2, 4]],
+    )
+    shapes: Annotated[list[VariantSpec], Field(min_length=1, max_length=100)] | None = Field(
+        default=None,
+        description="Clusters that the job may have, each of which sets fields of its spec: hosts, ranks of each host.",
+        examples=[None],
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.hosts is None) == (self.shapes is None):
+            raise fields_disagree("give either hosts or shapes", "hosts", "shapes")
+        if (self.samples is None) != (self.deadline_seconds is None):
+            raise fields_disagree("samples and deadline_seconds go together", "samples", "deadline_seconds")
+        if self.samples is not None and self.samples_per_second is not None:
+            raise fields_disagree("give either a rate, or samples and a deadline", "samples_per_second", "samples")
+        return self
+
+    @property
+    def needed_samples_per_second(self) -> float | None:
+        """The rate that the job needs."""
+        if self.samples is not None and self.deadline_seconds is not None:
+            return self.samples / self.deadline_seconds
+        return self.samples_per_second
+
+
+class JobsSpec(StudyBase):
+    """Asks which job should have which part of a fleet."""
+
+    kind: Literal["jobs"] = Field(description="Kind of study.", examples=["jobs"])
+    num_hosts: Annotated[int, Field(ge=1, le=4096)] = Field(
+        description="Hosts of the fleet, all alike. Unit: hosts.", examples=[4]
+    )
+    ranks_per_host: Annotated[int, Field(ge=1, le=1024)] = Field(
+        description="Ranks of a host, which several jobs may share. Unit: ranks.", examples=[8]
+    )
+    jobs: Annotated[list[JobSpec], Field(min_length=1, max_length=50)] = Field(
+        description="Jobs that want a part of the fleet."
+    )
 
 
 class PointFigures(Document):
@@ -209,7 +336,7 @@ class PointDocument(Document):
         default=None, description="No plan of the point is better. Unit: seconds."
     )
     relative_gap: float | None = Field(default=None, description="Between the two.")
-    limit: str | None = Field(default=None, description="What ended the solve.")
+    limit: str | None = Field(default=None, description="What ended the solve; cutoff: the study needed no more.")
     figures: PointFigures | None = Field(default=None, description="What the plan is worth.")
     at_best: PointFigures | None = Field(default=None, description="What no plan of the point is better than.")
     issues: list[PointIssueDocument] = Field(default_factory=list, description="Why there is no plan.")

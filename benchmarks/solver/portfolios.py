@@ -16,7 +16,7 @@ from typing import Any
 
 from api.cli.study.local import StudyFolder, run_study
 from api.cli.study.portfolio_text import portfolio_text
-from api.services.studies.rules.registry import parse_study, study_of
+from api.services.studies.kinds.registry import parse_study, study_of
 from api.specs.references.resolve import Library
 
 _EXAMPLE = Path(__file__).parents[2] / "examples" / "dlrm_dcnv2_2x8.json"

@@ -15,13 +15,14 @@ from api.cli.errors import MAX_COLUMNS, BadInput, ExitCode, echo
 from api.cli.files import Form, PlanForm, read_bytes
 from api.cli.plans.solve_locally import compile_search
 from api.cli.statistics.command import StatisticsFiles, found_statistics
+from api.cli.study.answers import answer_lines
 from api.cli.study.local import Ended, StudyFolder, run_study
 from api.cli.study.portfolio_text import portfolio_text
 from api.cli.study.text import in_grid_order, points_csv, points_text
 from api.client import PlannerClient
+from api.services.studies.kinds.registry import parse_study, study_of
 from api.services.studies.rules.base import PLANNED, Point, PointOutcome
 from api.services.studies.rules.outcomes import to_json
-from api.services.studies.rules.registry import parse_study, study_of
 from api.services.studies.service import check_first_points
 from api.specs.input.json import read_json
 from api.specs.references.resolve import Library
@@ -78,6 +79,10 @@ def study_command(
             echo(points_text(points, standings, width=MAX_COLUMNS))
         _report_issues(points)
         num_planned = sum(point["state"] == PLANNED for point in points)
+        request = parse_study(raw)
+        for line in answer_lines(request.kind, answer, currency=request.currency):
+            for part in paragraph(line, hanging="  "):
+                echo(part)
         echo(f"shardplan: {num_planned} of {len(points)} points have plans; all figures are in points.csv")
     if not any(point["state"] == PLANNED for point in points):
         raise typer.Exit(

@@ -23,7 +23,7 @@ from api.schemas.reshard import RankReads, ReshardMapDocument
 from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import StatisticsDocument
-from api.schemas.study import SweepSpec
+from api.schemas.study import JobsSpec, SmallestFleetSpec, SweepSpec
 from api.schemas.webhooks import WebhookRequest
 
 DESCRIPTION = """Decides how the embedding tables of a recommendation model are cut and placed on a training cluster.
@@ -43,6 +43,8 @@ _UNDECLARED = (
     *get_args(AnyEvaluationRequest),
     SweepSpec,
     PortfolioSpec,
+    SmallestFleetSpec,
+    JobsSpec,
     StatisticsDocument,
     MeasuredRows,
     JobTimes,

@@ -18,6 +18,8 @@ ADDRESSES = (
     "/ui/plans",
     "/ui/plans/{digest}",
     "/ui/plans/{digest}/diff/{other}",
+    "/ui/studies",
+    "/ui/studies/{study_id}",
     "/ui/channels",
     "/ui/channels/{name:path}",
     "/ui/hardware-profiles",

@@ -50,7 +50,9 @@ def _answer(record: StudyRecord, headers: dict[str, str] | None = None, *, statu
     "/studies",
     summary="Ask for a study",
     status_code=202,
-    openapi_extra=json_body("SweepSpec", "PortfolioSpec", choice="oneOf", examples={"a sweep": _EXAMPLE}),
+    openapi_extra=json_body(
+        "SweepSpec", "SmallestFleetSpec", "JobsSpec", "PortfolioSpec", choice="oneOf", examples={"a sweep": _EXAMPLE}
+    ),
     responses={
         202: json_answer("Accepted: look at Location, or again after Retry-After.", StudyDocument),
         200: json_answer("It has ended in the time of Prefer: wait=N.", StudyDocument),

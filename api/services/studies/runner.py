@@ -18,10 +18,10 @@ from api.execution.base import Interrupted
 from api.execution.maintenance.retry import retried
 from api.services.errors import ApiError
 from api.services.solves.service import SolveOptions, SolveService
+from api.services.studies.kinds.registry import parse_study, study_of
 from api.services.studies.rules import outcomes
 from api.services.studies.rules.base import Point, PointOutcome, Study
 from api.services.studies.rules.figures import Machines
-from api.services.studies.rules.registry import parse_study, study_of
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
 from api.store.database import Database

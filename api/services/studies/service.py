@@ -11,9 +11,9 @@ from api.services.errors import ApiError, found, queue_full
 from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
 from api.services.solves.service import new_solve_id
+from api.services.studies.kinds.registry import parse_study, study_of
 from api.services.studies.rules.base import Point
 from api.services.studies.rules.outcomes import of_json
-from api.services.studies.rules.registry import parse_study, study_of
 from api.settings import Settings
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from api.services.studies.kinds.registry import parse_study, study_of
 from api.services.studies.rules.base import CANCELLED, Point, PointOutcome
-from api.services.studies.rules.registry import parse_study, study_of
 from api.specs.parse import parse_spec
 from examples.studies import compare
 from planner.domain.formats.canonical_json import canonical_bytes

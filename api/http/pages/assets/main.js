@@ -17,6 +17,8 @@ import { profilePage } from "./pages/profile.js";
 import { profilesPage } from "./pages/profiles.js";
 import { solvePage } from "./pages/solve.js";
 import { solvesPage } from "./pages/solves.js";
+import { studiesPage } from "./pages/studies.js";
+import { studyPage } from "./pages/study.js";
 
 // The one policy for markup made of text: only none of it, with which the chart library clears its elements.
 globalThis.trustedTypes?.createPolicy("default", { createHTML: (text) => (text === "" ? text : null) });
@@ -29,6 +31,8 @@ const PAGES = [
   [/^\/ui\/plans$/, plansPage],
   [/^\/ui\/plans\/([^/]+)$/, planPage],
   [/^\/ui\/plans\/([^/]+)\/diff\/([^/]+)$/, diffPage],
+  [/^\/ui\/studies$/, studiesPage],
+  [/^\/ui\/studies\/([^/]+)$/, studyPage],
   [/^\/ui\/channels$/, channelsPage],
   [/^\/ui\/channels\/(.+)$/, channelPage],
   [/^\/ui\/hardware-profiles$/, profilesPage],

@@ -9,10 +9,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from api.services.studies.rules.base import PointOutcome
-from api.services.studies.rules.figures import MORE_IS_BETTER, Figures
+from api.services.studies.rules.figures import MORE_IS_BETTER, Figures, with_step
 from cost_models.arrays import Bools, Floats
 
 FRONT, DOMINATED, UNDECIDED = "front", "dominated", "undecided"
+#: Figures that do not depend on the plan of a point, and those that a step's seconds decide.
+OF_MACHINES = frozenset({"num_hosts", "num_ranks", "global_batch_size", "price_per_hour", "watts"})
+OF_STEP = frozenset({"step_seconds", "samples_per_second", "price_per_billion_samples", "joules_per_thousand_samples"})
+_BEYOND = 1 + 1e-6  # equal plans do not dominate one another
 
 
 def costs_of(figures: Figures, names: Sequence[str]) -> list[float] | None:
@@ -69,3 +73,28 @@ def _dominates(better: Floats, worse: Floats) -> Bools:
 
 def _first(keys: Sequence[str], those: Bools) -> str | None:
     return keys[int(np.argmax(those))] if those.any() else None
+
+
+def longest_useful_step(machines: Figures, known: Sequence[Figures], names: Sequence[str]) -> float | None:
+    """Return the seconds from which on a step leaves a point dominated by a known plan; ``None`` if none does.
+
+    ``machines`` are the figures of the point without a plan. Known are those of plans of other points.
+    """
+    if not OF_STEP.intersection(names) or not OF_STEP.union(OF_MACHINES).issuperset(names):
+        return None
+    at_one_second = with_step(machines, 1.0, is_whole_step=True)
+    limits = [limit for one in known if (limit := _step_dominated_by(one, at_one_second, names)) is not None]
+    return min(limits) * _BEYOND if limits else None
+
+
+def _step_dominated_by(plan: Figures, at_one_second: Figures, names: Sequence[str]) -> float | None:
+    seconds = 0.0
+    for name in names:
+        theirs, mine = plan.value(name), at_one_second.value(name)
+        if theirs is None or mine is None or (name in OF_STEP and min(theirs, mine) <= 0):
+            return None
+        if name in OF_STEP:
+            seconds = max(seconds, mine / theirs if name in MORE_IS_BETTER else theirs / mine)
+        elif (theirs < mine) if name in MORE_IS_BETTER else (theirs > mine):
+            return None
+    return seconds

@@ -3,9 +3,11 @@
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from api.schemas.study import MachinePriceSpec, StudySpec
+from api.schemas.study import MachinePriceSpec, SpecOfPoints
+from api.services.studies.rules.base import Point, PointOutcome
 from api.services.studies.rules.figures import Machines
 from api.specs.input.changes import UnknownPlace, set_field
 from cost_models.errors import UnknownProfile
@@ -13,16 +15,20 @@ from cost_models.hardware.profiles_loader import load_profile
 
 GLOBAL_BATCH_SIZE = "global_batch_size"
 _BATCH = ("model", "batch_size_per_rank")
+_CUTOFF = ("solver", "cutoff_seconds")
+_WARM_START = ("solver", "warm_start")
+_LEAST_SECONDS = 1e-9  # of a cutoff
+_BEYOND = 1 + 1e-6  # what is as long as the limit is not beyond it
 
 
 class Impossible(ValueError):
     """A point has no spec; the message is for people."""
 
 
-def changed(study: StudySpec, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the study's spec with fields set, by dotted names; raises ``Impossible``."""
-    spec = copy.deepcopy(study.spec)
-    batch = study.global_batch_size
+def changed(given: SpecOfPoints, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of points with fields set, by dotted names; raises ``Impossible``."""
+    spec = copy.deepcopy(given.spec)
+    batch = given.global_batch_size
     try:
         for field, value in changes.items():
             if field == GLOBAL_BATCH_SIZE:
@@ -80,6 +86,34 @@ def machines_of(spec: Mapping[str, Any], prices: Mapping[str, MachinePriceSpec])
         price_per_host_hour=None if price is None else price.price_per_host_hour,
         watts_per_host=None if price is None else price.watts_per_host,
     )
+
+
+def dense_compute_seconds(spec: Mapping[str, Any]) -> float:
+    """Return the dense compute of a step as far as a spec gives it in seconds; a whole step takes as much more."""
+    model = spec.get("model")
+    dense = model.get("dense") if isinstance(model, Mapping) else None
+    if not isinstance(dense, Mapping):
+        return 0.0
+    given = (dense.get(f"{part}_seconds") for part in ("forward", "backward"))
+    return sum(float(one) for one in given if isinstance(one, int | float) and one > 0)
+
+
+def with_cutoff(spec: Mapping[str, Any], step_seconds: float | None) -> dict[str, Any]:
+    """Return a spec whose solve ends as soon as its bound shows that no whole step is shorter than that."""
+    changed_spec = copy.deepcopy(dict(spec))
+    if step_seconds is not None:
+        embeddings = step_seconds * _BEYOND - dense_compute_seconds(spec)
+        set_field(changed_spec, _CUTOFF, max(embeddings, _LEAST_SECONDS))
+    return changed_spec
+
+
+def with_warm_start(point: Point, before: PointOutcome | None) -> Point:
+    """Return a point whose search begins with the plan of another one."""
+    if before is None or before.plan_digest is None or point.spec is None:
+        return point
+    spec = copy.deepcopy(dict(point.spec))
+    set_field(spec, _WARM_START, {"digest": before.plan_digest})
+    return replace(point, spec=spec)
 
 
 def steps_of(

@@ -24,6 +24,8 @@ class Filled:
     first: str  # its plan
     second: str  # another plan, of the same name
     infeasible: str  # a solve without a plan
+    sweep: str  # a study with a front
+    jobs: str  # a study without one
 
     def addresses(self) -> dict[str, str]:
         """Every page with something on it, by a name for people."""
@@ -35,6 +37,9 @@ class Filled:
             "plans": "/ui/plans",
             "plan": f"/ui/plans/{self.first}",
             "diff": f"/ui/plans/{self.first}/diff/{self.second}",
+            "studies": "/ui/studies",
+            "sweep": f"/ui/studies/{self.sweep}",
+            "jobs": f"/ui/studies/{self.jobs}",
             "channels": "/ui/channels",
             "channel": "/ui/channels/ads/ranker/prod",
             "profiles": "/ui/hardware-profiles",
@@ -58,6 +63,20 @@ def solved(server: Server, spec: object) -> dict[str, object]:
     answer = server.client.post("/v1/solves", json=spec, headers={"Prefer": "wait=60"})
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
+
+
+def studied(server: Server, study: object) -> str:
+    """The id of a study that has ended."""
+    answer = server.client.post("/v1/studies", json=study, headers={"Prefer": "wait=60"})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["id"])
+
+
+def sweep(spec: object) -> dict[str, object]:
+    """A study of six points, one of which cannot be made."""
+    batches = {"field": "global_batch_size", "values": [64, 65, 128]}
+    axes = [{"field": "hardware.num_hosts", "values": [1, 2]}, batches]
+    return {"kind": "sweep", "name": "hosts and batches", "spec": spec, "axes": axes}
 
 
 def point(server: Server, channel: str, digest: str) -> None:
@@ -89,7 +108,16 @@ def filled(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fil
         digests = [solve["result"]["plan_digest"] for solve in (first, second)]
         for digest in digests:
             point(server, "ads/ranker/prod", digest)
-        yield Filled(server=server, solve=first["id"], first=digests[0], second=digests[1], infeasible=infeasible["id"])
+        job = {"label": "ads", "spec": tiny(), "shapes": [{"label": "half", "set": {"hardware.ranks_per_host": 2}}]}
+        yield Filled(
+            server=server,
+            solve=first["id"],
+            first=digests[0],
+            second=digests[1],
+            infeasible=infeasible["id"],
+            sweep=studied(server, sweep(hostile_spec())),
+            jobs=studied(server, {"kind": "jobs", "num_hosts": 1, "ranks_per_host": 4, "jobs": [job]}),
+        )
     finally:
         server.stop()
 

@@ -8,7 +8,7 @@ import pytest
 
 from api.services.studies.rules.base import PLANNED, PointOutcome
 from api.services.studies.rules.figures import Figures, Machines, machine_figures, with_step
-from api.services.studies.rules.front import standings
+from api.services.studies.rules.front import longest_useful_step, standings
 
 NAMES = ("samples_per_second", "num_hosts", "price_per_billion_samples")
 
@@ -63,6 +63,35 @@ def test_points_without_a_figure_are_in_no_front() -> None:
     points = {"a": outcome(figures(1.0), figures(1.0)), "b": PointOutcome(state="infeasible")}
     assert [one["key"] for one in standings(points, NAMES)] == ["a"]
     assert standings({"b": points["b"]}, NAMES) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_step_at_the_cutoff_is_dominated_and_one_below_is_not(seed: int) -> None:
+    chance = random.Random(seed)
+    known = [figures(chance.uniform(1, 4), hosts=chance.randrange(1, 4)) for _ in range(4)]
+    hosts = chance.randrange(1, 4)
+    machines = machine_figures(
+        Machines(num_hosts=hosts, num_ranks=8 * hosts, batch_size_per_rank=100, price_per_host_hour=10.0)
+    )
+    limit = longest_useful_step(machines, known, NAMES)
+
+    def is_dominated(step_seconds: float) -> bool:
+        mine = costs(figures(step_seconds, hosts=hosts))
+        return any(dominates(costs(one), mine) for one in known)
+
+    if limit is None:
+        assert not is_dominated(1e9)
+    else:
+        assert is_dominated(limit)
+        assert not is_dominated(limit * (1 - 1e-5))
+
+
+def test_figures_that_a_step_does_not_decide_leave_no_cutoff() -> None:
+    known = [figures(1.0)]
+    machines = machine_figures(Machines(num_hosts=2, num_ranks=16, batch_size_per_rank=100))
+    for names in (["num_hosts"], ["samples_per_second", "fullest_rank_fraction"]):
+        assert longest_useful_step(machines, known, names) is None
+    assert longest_useful_step(machines, [], ["step_seconds"]) is None
 
 
 def test_price_and_energy_of_samples() -> None:

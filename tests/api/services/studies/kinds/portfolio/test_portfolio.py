@@ -8,10 +8,10 @@ import pytest
 
 from api.execution.processes.solve import planned
 from api.services.studies.kinds.portfolio.portfolio import Portfolio
+from api.services.studies.kinds.registry import parse_study, study_of
 from api.services.studies.rules.base import Point, PointOutcome
 from api.services.studies.rules.figures import Machines
 from api.services.studies.rules.outcomes import impossible, outcome_of_plan
-from api.services.studies.rules.registry import parse_study, study_of
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
 from planner.domain.formats.canonical_json import canonical_bytes

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from api.services.studies.kinds.registry import parse_study, study_of
 from api.services.studies.rules.base import INVALID, PLANNED, Point, PointOutcome
 from api.services.studies.rules.figures import machine_figures, with_step
-from api.services.studies.rules.registry import parse_study, study_of
 from planner.errors import InvalidProblem
 from tests.support.service.specs import tiny
 
@@ -51,6 +51,18 @@ def test_points_are_the_product_of_the_axes_in_rounds_along_the_last() -> None:
     assert shapes == [(1, 64), (2, 64), (1, 128), (2, 128), (1, 256), (2, 256)]
     assert points[3].labels == {"hardware.num_hosts": "2", "model.batch_size_per_rank": "128"}
     assert points[3].machines.num_ranks == 2 * points[2].machines.num_ranks
+
+
+def test_a_point_begins_with_its_neighbours_plan_and_ends_at_what_is_known() -> None:
+    points = {point.key: point for point in all_points(sweep(front=["samples_per_second"]))}
+    assert "warm_start" not in points["1/64"].spec["solver"]
+    assert "cutoff_seconds" not in points["1/64"].spec["solver"]
+    assert points["2/128"].spec["solver"]["warm_start"] == {"digest": f"sha256:{'a' * 64}"}
+    # Two hosts with 64 samples on each rank have trained 256 samples in a millisecond.
+    assert points["1/128"].spec["solver"]["cutoff_seconds"] == pytest.approx(0.001, rel=1e-4)
+    assert points["2/128"].spec["solver"]["cutoff_seconds"] == pytest.approx(0.002, rel=1e-4)
+    whole = {point.key: point for point in all_points(sweep(front=["samples_per_second"], prune=False))}
+    assert all("cutoff_seconds" not in point.spec["solver"] for point in whole.values())
 
 
 def test_a_study_goes_on_from_the_points_that_have_ended() -> None:

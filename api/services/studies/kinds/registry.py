@@ -6,17 +6,21 @@ from typing import Any
 from api.schemas.base import StrictModel
 from api.schemas.portfolio import PortfolioSpec
 from api.schemas.spec import SpecDocument
-from api.schemas.study import StudySpec, SweepSpec
+from api.schemas.study import JobsSpec, SmallestFleetSpec, StudyBase, SweepSpec
+from api.services.studies.kinds.fleet import SmallestFleet
+from api.services.studies.kinds.jobs import Jobs
 from api.services.studies.kinds.portfolio.portfolio import Portfolio
+from api.services.studies.kinds.sweep import Sweep
 from api.services.studies.rules.base import Study
-from api.services.studies.rules.sweep import Sweep
 from api.specs.input.json import RejectedDocument, check_json, parse_document, read_json
 from api.specs.input.known_names import names_hint
 from api.specs.references.resolve import PACKAGE, Library
 from planner.errors import Issue
 
-_KINDS: Mapping[str, tuple[type[StudySpec], Callable[[Any, Library], Study]]] = {
+_KINDS: Mapping[str, tuple[type[StudyBase], Callable[[Any, Library], Study]]] = {
     "sweep": (SweepSpec, lambda request, _: Sweep(request)),
+    "smallest_fleet": (SmallestFleetSpec, lambda request, _: SmallestFleet(request)),
+    "jobs": (JobsSpec, lambda request, _: Jobs(request)),
     "portfolio": (PortfolioSpec, Portfolio),
 }
 KINDS = tuple(_KINDS)
@@ -26,11 +30,13 @@ class _Fields(StrictModel):
     """All fields that a request may have, at any depth."""
 
     sweep: SweepSpec
+    smallest_fleet: SmallestFleetSpec
+    jobs: JobsSpec
     portfolio: PortfolioSpec
     spec: SpecDocument
 
 
-def parse_study(raw: bytes) -> StudySpec:
+def parse_study(raw: bytes) -> StudyBase:
     """Check the form of a request; of its spec, that it is an object.
 
     Raises
@@ -48,7 +54,7 @@ def parse_study(raw: bytes) -> StudySpec:
     return parse_document(raw, _KINDS[kind][0])
 
 
-def study_of(request: StudySpec, library: Library = PACKAGE) -> Study:
+def study_of(request: StudyBase, library: Library = PACKAGE) -> Study:
     """Return the study that a request asks for; raises ``InvalidProblem`` if it can have no points.
 
     ``library`` has the plans of its points, which determine what some studies do next.

@@ -201,7 +201,7 @@ class _Pooled:
         repeated = stored * _repeats(problem, table)  # where repeated ids were left out of what travels
         self.rows = float(repeated.sum())
         self.received = float((cells * _forward_bytes(work)[first])[travels].sum())
-        self.joined = float(repeated[joins | is_message].sum())
+        self.joined = float(stored[joins | is_message].sum())
         self.messages = float(returned[is_message].sum())
         in_pieces = stored * (is_message * (1.0 + joins) + _CUTS_COLUMNS[scheme])
         #: of the sharding type with the most of them: the copies of one are freed before those of the next are made

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from tests.support.oracle.deduplication import index_dedup_bytes
 from tests.support.oracle.dense import parameter_bytes
 from tests.support.oracle.hash_tables import hugectr
 from tests.support.oracle.hash_tables.dynamicemb import KERNELS, lines_of
@@ -129,6 +130,8 @@ def reserved(job: Job, rank: int) -> Counter[tuple[str, str]]:
             (device, "activations"): job.dense.get("activation_bytes") or 0.0,
         }
     )
+    if job.deduplicates:
+        found[device, "index_dedup"] = index_dedup_bytes(job)
     ddr = machine.numbers.get("ddr_bytes", 0.0)
     if device != "ddr" and ddr:
         found["ddr", "margin"] = ddr - math.floor((1 - constraints.get("reserved_ddr_fraction", 0.05)) * ddr)

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.oracle.deduplication import index_dedup_seconds
 from tests.support.oracle.dense import whole_step
 from tests.support.oracle.memory import Lines, rank_lines, reserved
 from tests.support.oracle.seconds.checkpoints import Checkpoints
@@ -54,7 +55,7 @@ class Recomputed:
 
 def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
     """Recompute a plan document from its spec alone."""
-    job = Job.of(spec)
+    job = Job.of(spec, deduplicates=bool(plan.get("use_index_dedup")))
     model = spec.get("cost_model", "roofline")
     shards = list(shards_of(job, plan))
     working = [one for one in shards if not one.is_hot_part]
@@ -77,7 +78,7 @@ def recompute(spec: dict[str, Any], plan: dict[str, Any]) -> Recomputed:
                 of_rank[phase] += job.machine.numbers["host_link_message_seconds"]
     starts = starts_of_plan(job, model, plan)
     for of_rank in seconds:
-        for phase, value in starts.items():
+        for phase, value in (*starts.items(), *index_dedup_seconds(job).items()):
             of_rank[phase] += value
     lookups, id_bytes = [0.0] * job.machine.world, [0.0] * job.machine.world
     tiers: list[dict[str, Moved]] = [{} for _ in seconds]

@@ -37,10 +37,11 @@ class Job:
 
     spec: dict[str, Any]
     machine: Machine
+    deduplicates: bool = False  # as the plan has it
 
     @classmethod
-    def of(cls, spec: dict[str, Any]) -> "Job":
-        return cls(spec=spec, machine=Machine.of(spec["hardware"]))
+    def of(cls, spec: dict[str, Any], *, deduplicates: bool = False) -> "Job":
+        return cls(spec=spec, machine=Machine.of(spec["hardware"]), deduplicates=deduplicates)
 
     @property
     def model(self) -> dict[str, Any]:
@@ -110,9 +111,10 @@ class Table:
     module_path: str
     hash_table: dict[str, Any]
     expected_rows: int  # of a hash table, the ids that hold a row
+    is_deduplicated: bool  # docs/deduplication.md
 
     @classmethod
-    def of(cls, index: int, one: dict[str, Any]) -> "Table":
+    def of(cls, index: int, one: dict[str, Any], *, deduplicates: bool = False) -> "Table":
         given = one.get("features") or [{"pooling_factor": one.get("pooling_factor", 0.0)}]
         return cls(
             index=index,
@@ -128,7 +130,13 @@ class Table:
             module_path=one.get("module_path", ""),
             hash_table=one.get("hash_table") or {},
             expected_rows=one["num_embeddings"],
+            is_deduplicated=deduplicates and one.get("pooling") == "none",
         )
+
+    def sent_ids(self, batch: float) -> float:
+        """Ids of a rank's batch that it sends: D(n) of them where repeats are left out."""
+        unique = distinct_rows(self.access, self.num_rows, batch * self.ids) if self.is_deduplicated else None
+        return batch * self.ids if unique is None else unique
 
     @property
     def is_pooled(self) -> bool:
@@ -153,7 +161,7 @@ class Table:
 
     @property
     def id_bytes(self) -> float:
-        return 12.0 if self.is_weighted else 8.0
+        return 12.0 if self.is_weighted and not self.is_deduplicated else 8.0
 
     @property
     def is_trained(self) -> bool:
@@ -222,7 +230,7 @@ def shards_of(job: Job, plan: dict[str, Any]) -> Iterator[Shard]:
     """Yield every shard of a plan document."""
     known = {one["name"]: (index, one) for index, one in enumerate(job.model["tables"])}
     for placed in plan["tables"]:
-        table = Table.of(*known[placed["name"]])
+        table = Table.of(*known[placed["name"]], deduplicates=job.deduplicates)
         near = [one for one in placed["shards"] if one["tier"] == job.machine.device]
         far = [one for one in placed["shards"] if one["tier"] != job.machine.device]
         hot_rows = near[0]["num_rows"] if near and far else 0
@@ -244,11 +252,13 @@ def _shard(
     cached = placed.get("cache_load_factor")
     counts = _counts(json.dumps(table.access), table.num_rows, in_step, k, job.has_modulo_rows, cached, hot_rows)
     if scheme == "data_parallel":
-        n = job.replica_batch * table.ids
+        n = table.sent_ids(job.replica_batch)
         of_replica = distinct_rows(table.access, table.num_rows, job.batch * table.ids)
         u = math.inf if of_replica is None else of_replica
     else:
         n, u = in_step * counts.lookups, counts.distinct
+        if table.is_deduplicated:
+            n = machine.world * table.sent_ids(job.batch) * _most_unique(job, table, k)
     served = job.replica_batch if scheme == "data_parallel" else machine.world * job.batch
     return Shard(
         table=table,
@@ -266,7 +276,7 @@ def _shard(
         reserved=placed.get("cache_reserved_bytes"),
         k=k,
         rows=rows,
-        batch_ids=job.batch * table.ids,
+        batch_ids=table.sent_ids(job.batch),
         n=n,
         o=served * table.outputs if table.is_pooled else n,
         u=min(u, n, rows),
@@ -293,11 +303,23 @@ def _widest(job: Job, table: Table) -> int:
 
 
 def _own_lookups(job: Job, table: Table, one: dict[str, Any], k: int, in_step: float, n: float) -> float:
-    lines = None if k == 1 or job.has_modulo_rows else curves(table.access, table.num_rows, in_step)
+    of_one = job.batch * table.ids
+    lookups = of_one if table.is_deduplicated else in_step
+    lines = None if k == 1 or job.has_modulo_rows else curves(table.access, table.num_rows, lookups)
     if lines is None:
         return n
+    if table.is_deduplicated:
+        lines, in_step = lines[::-1], job.machine.world * table.sent_ids(job.batch)
     ends = one["row_offset"] / table.num_rows, (one["row_offset"] + one["num_rows"]) / table.num_rows
     return in_step * (on_lines(lines[0], ends[1]) - on_lines(lines[0], ends[0]))
+
+
+def _most_unique(job: Job, table: Table, k: int) -> float:
+    """Return the share of one rank's distinct rows that the heaviest of k blocks has."""
+    lines = curves(table.access, table.num_rows, job.batch * table.ids)
+    if k == 1 or lines is None or job.has_modulo_rows:
+        return 1 / k
+    return max(shares(lines[1], table.num_rows, k))
 
 
 @dataclass(frozen=True)

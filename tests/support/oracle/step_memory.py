@@ -35,7 +35,8 @@ def persistent(job: Job, lines: Lines, reserved: Counter[tuple[str, str]]) -> di
     """Return what stays through a step, by line."""
     device = job.machine.device
     held = {name: amount for (tier, name), amount in lines.items() if tier == device}
-    stays = {name: reserved[device, name] for name in ("dense_parameters", "input_batches", "collective_buffers")}
+    reservations = ("dense_parameters", "input_batches", "collective_buffers", "index_dedup")
+    stays = {name: reserved[device, name] for name in reservations if name[0] != "i" or (device, name) in reserved}
     buffers = {"input_buffers", "output_buffers"}
     tables = sum(amount for name, amount in held.items() if name not in buffers)
     return {"tables": tables, "input_buffers": held.get("input_buffers", 0), **stays}
@@ -56,13 +57,16 @@ def _everywhere(job: Job, scheme_of: dict[str, str], table_of: dict[str, Table],
     found: Moments = Counter()
     pieces: Counter[str] = Counter()
     for name, scheme in scheme_of.items():
-        cells = job.batch * table_of[name].outputs * table_of[name].num_columns
+        table = table_of[name]
+        all_cells = job.batch * table.outputs * table.num_columns
+        sent = table.sent_ids(job.batch) if table.is_deduplicated else job.batch * table.outputs
+        cells = sent * table.num_columns
         is_message = scheme in _WHOLE or _travels_by_group(job, scheme)
         columns = 1 if scheme in _BY_COLUMNS else 0
         for phase in ("output_concat", "dense_forward", "dense_backward"):
-            found[phase, "pooled_rows"] += cells * stored
+            found[phase, "pooled_rows"] += all_cells * stored
         for phase in ("dense_backward", "gradient_split", "backward_comm"):
-            found[phase, "gradients_of_pooled_rows"] += cells * stored
+            found[phase, "gradients_of_pooled_rows"] += all_cells * stored
         if scheme != "data_parallel":
             found["forward_comm", "received_rows"] += cells * forward
         if name in several or is_message:

@@ -41,12 +41,14 @@ def exchange_seconds(job: Job, shard: Shard) -> Seconds:
 
 
 def _tables(job: Job) -> list[Table]:
-    return [Table.of(index, one) for index, one in enumerate(job.model["tables"])]
+    listed = enumerate(job.model["tables"])
+    return [Table.of(index, one, deduplicates=job.deduplicates) for index, one in listed]
 
 
 def _id_message(job: Job) -> float:
-    return sum(job.batch * one.ids * one.id_bytes for one in _tables(job))
+    return sum(one.sent_ids(job.batch) * one.id_bytes for one in _tables(job))
 
 
 def _row_message(job: Job, element_bytes: float) -> float:
-    return sum(job.batch * one.outputs * one.num_columns for one in _tables(job)) * element_bytes
+    rows = [job.batch * one.outputs if one.is_pooled else one.sent_ids(job.batch) for one in _tables(job)]
+    return sum(sent * one.num_columns for sent, one in zip(rows, _tables(job), strict=True)) * element_bytes

@@ -15,17 +15,23 @@ def starts_of_plan(job: Job, model: str, plan: dict[str, Any]) -> Counter[str]:
     found: Counter[str] = Counter()
     if model in _NO_STARTS or job.runtime not in OF_TORCHREC or job.spec.get("count_starts") is False:
         return found
-    tables = {one["name"]: Table.of(index, one) for index, one in enumerate(job.model["tables"])}
+    tables = {
+        one["name"]: Table.of(index, one, deduplicates=job.deduplicates)
+        for index, one in enumerate(job.model["tables"])
+    }
     modules = {(table.module_path, table.is_pooled) for table in tables.values()}
     for module in sorted(modules):
         members = [table for table in tables.values() if (table.module_path, table.is_pooled) == module]
         names = {table.name for table in members}
-        is_weighted = any(table.is_weighted for table in members)
+        is_weighted = any(table.is_weighted and not table.is_deduplicated for table in members)
         for scheme in {placed["sharding_type"] for placed in plan["tables"] if placed["name"] in names}:
             for phase, operation, group in _collectives(job, scheme, module[1], is_weighted):
                 found[phase] += job.machine.start(operation, group)
             for phase, number in _launches(scheme).items():
                 found[phase] += _launched(job.machine.numbers, phase, number)
+            if members[0].is_deduplicated:
+                for phase, number in (("input_comm", 22), ("forward_comm", 1), ("backward_comm", 2)):
+                    found[phase] += _launched(job.machine.numbers, phase, number)
     return found
 
 

@@ -20,6 +20,7 @@ from planner.domain.problem.replica_groups import MIN_GROUP_SIZE
 from planner.domain.problem.serving import DEFAULT_UTILIZATION_LIMIT
 
 MAX_TABLES = 20_000
+MAX_CUTOFF_SECONDS = 1e6
 MAX_GROUPS = 20_000
 
 CommTypeName = Literal["fp32", "fp16", "bf16", "int8"]
@@ -243,7 +244,7 @@ class SolverSpec(StrictModel):
         description="A plan at which the search begins, of this problem or of one much like it; null: at none.",
         examples=[None],
     )
-    cutoff_seconds: Annotated[float, Field(gt=0, le=1e6)] | None = Field(
+    cutoff_seconds: Annotated[float, Field(gt=0, le=MAX_CUTOFF_SECONDS)] | None = Field(
         default=None,
         description="Value of the objective: the solve ends with the plan that it has once its lower bound proves that"
         " no plan is below. null: none. Unit: seconds.",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from api.schemas.spec import MAX_CUTOFF_SECONDS
 from api.schemas.study import MachinePriceSpec, SpecOfPoints
 from api.services.studies.rules.base import Point, PointOutcome
 from api.services.studies.rules.figures import Machines
@@ -103,7 +104,8 @@ def with_cutoff(spec: Mapping[str, Any], step_seconds: float | None) -> dict[str
     changed_spec = copy.deepcopy(dict(spec))
     if step_seconds is not None:
         embeddings = step_seconds * _BEYOND - dense_compute_seconds(spec)
-        set_field(changed_spec, _CUTOFF, max(embeddings, _LEAST_SECONDS))
+        if embeddings <= MAX_CUTOFF_SECONDS:
+            set_field(changed_spec, _CUTOFF, max(embeddings, _LEAST_SECONDS))
     return changed_spec
 
 

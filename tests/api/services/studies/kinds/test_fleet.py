@@ -112,6 +112,11 @@ def test_solves_end_where_the_target_is_out_of_reach() -> None:
     assert point.spec["solver"]["cutoff_seconds"] == pytest.approx(32 / 3200, rel=1e-4)
 
 
+def test_a_target_that_any_step_reaches_needs_no_cutoff() -> None:
+    (point, *_) = study(fleet(target={"samples_per_second": 1e-9})).next_points({})
+    assert "cutoff_seconds" not in point.spec["solver"]
+
+
 def test_without_a_plan_in_time_nothing_is_proven() -> None:
     one = study(fleet(hosts=[1, 2], host_range=None))
     ended = {key: PointOutcome(state=NO_PLAN) for key in ("own/1", "own/2")}

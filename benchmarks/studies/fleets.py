@@ -17,6 +17,7 @@ from typing import Any
 
 from api.cli.study.local import Ended, StudyFolder, run_study
 from api.services.studies.kinds.registry import parse_study, study_of
+from api.specs.references.resolve import Library
 from benchmarks.inputs.public_models import workload_specs
 from planner.solver.partitioners.kernels.warm_up import warm
 
@@ -29,10 +30,11 @@ def run(request: Mapping[str, Any], num_processes: int) -> tuple[dict[str, Ended
     """Run a study in a new folder; return its points and its answer."""
     one = study_of(parse_study(json.dumps(request).encode()))
     with tempfile.TemporaryDirectory() as folder:
+        store = StudyFolder(Path(folder))
         found = run_study(
             one,
-            StudyFolder(Path(folder)),
-            find_statistics={}.get,
+            store,
+            library=Library(find_plan=store.find_plan),
             num_processes=num_processes,
             form="compact",
             on_point=lambda *_: None,

@@ -18,6 +18,7 @@ from typing import Any
 
 from api.cli.study.local import Ended, StudyFolder, run_study
 from api.services.studies.kinds.registry import parse_study, study_of
+from api.specs.references.resolve import Library
 from planner.solver.partitioners.kernels.warm_up import warm
 
 COLUMNS = 128
@@ -88,10 +89,11 @@ def run(request: Mapping[str, Any], num_processes: int) -> tuple[dict[str, Ended
     one = study_of(parse_study(json.dumps(request).encode()))
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
+        store = StudyFolder(Path(folder))
         found = run_study(
             one,
-            StudyFolder(Path(folder)),
-            find_statistics={}.get,
+            store,
+            library=Library(find_plan=store.find_plan),
             num_processes=num_processes,
             form="compact",
             on_point=lambda point, outcome, _: print(

@@ -83,7 +83,7 @@ def plan_source(arguments: argparse.Namespace) -> Callable[[], bytes]:
 
     def from_channel() -> bytes:
         with PlannerClient(arguments.server) as client:
-            plan = client.fetch_channel(arguments.channel)
+            plan = client.fetch_channel(arguments.channel, world_size=dist.get_world_size())
             if plan is None:
                 raise AssertionError("Expected a plan where no ETag was sent.")
             return plan.received

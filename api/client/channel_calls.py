@@ -47,7 +47,7 @@ def rolled_back(transport: Transport, name: str, *, if_match: str, version: int 
         again = transport.request("GET", path)
         after = parse_object(again.content, "the channel")
         wanted = _plan_before(transport, path, at) if version is None else _plan_of_version(transport, path, version)
-        if after.get("version") != at + 1 or wanted is None or after.get("plan_digest") != wanted:
+        if after.get("version") != at + 1 or wanted is None or _plans_of(after) != wanted:
             raise
         return after
     return parse_object(response.content, "the channel")
@@ -55,7 +55,12 @@ def rolled_back(transport: Transport, name: str, *, if_match: str, version: int 
 
 def _plan_of_version(transport: Transport, path: str, version: int) -> object:
     """Return what a channel pointed at, at one of its versions; ``None`` where it has no such version."""
-    return next((one.get("plan_digest") for one in _versions(transport, path) if one.get("version") == version), None)
+    return next((_plans_of(one) for one in _versions(transport, path) if one.get("version") == version), None)
+
+
+def _plans_of(document: Mapping[str, object]) -> object:
+    """Return what a channel, or a version of it, points at: its plan, and those by world size if it has several."""
+    return document.get("plan_digest"), document.get("plan_digests") or {}
 
 
 def _plan_before(transport: Transport, path: str, at: int) -> object:
@@ -64,9 +69,9 @@ def _plan_before(transport: Transport, path: str, at: int) -> object:
     for one in _versions(transport, path):
         version = cast("int", one.get("version"))
         if version == at:
-            plan, below = one.get("plan_digest"), cast("int", one.get("restored_version") or at)
-        elif version < below and one.get("plan_digest") != plan:
-            return one.get("plan_digest")
+            plan, below = _plans_of(one), cast("int", one.get("restored_version") or at)
+        elif version < below and _plans_of(one) != plan:
+            return _plans_of(one)
     return None
 
 

@@ -65,7 +65,7 @@ class PlannerClient:
         )
         self._sleep = sleep
         self._clock = clock
-        self._has_compact_form = True  # until the service refuses the parameter
+        self._has_compact_form = self._has_world_sizes = True  # until the service refuses the parameter
 
     def __enter__(self) -> Self:
         return self
@@ -172,15 +172,20 @@ class PlannerClient:
         """
         return fetched_plan(self._compact_plan(f"/v1/plans/{quote(digest, safe=':')}", {}), digest)
 
-    def fetch_channel(self, name: str, *, etag: str | None = None) -> FetchedPlan | None:
+    def fetch_channel(self, name: str, *, etag: str | None = None, world_size: int | None = None) -> FetchedPlan | None:
         """Fetch the plan that a channel points to; ``None`` where it is still the one with ``etag``.
+
+        ``world_size`` is the number of ranks that the job has: a channel with plans for several sizes answers with
+        that of this size. A service that does not know the parameter answers with the channel's plan.
 
         Raises
         ------
+        ProblemError
+            404 ``no-such-world-size``: the channel has plans for other sizes, which the error names.
         DigestMismatch
             The content is not the plan that the channel points to.
         """
-        response = self._channel_plan(name, etag, rank=None)
+        response = self._channel_plan(name, etag, rank=None, world_size=world_size)
         return None if response is None else fetched_plan(response)
 
     def get_rank_slice(self, digest: str, rank: int) -> RankSlice:
@@ -197,12 +202,14 @@ class PlannerClient:
         response = self._transport.request("GET", f"/v1/plans/{quote(digest, safe=':')}", params={"rank": str(rank)})
         return fetched_slice(response, rank, digest)
 
-    def fetch_channel_slice(self, name: str, rank: int, *, etag: str | None = None) -> RankSlice | None:
+    def fetch_channel_slice(
+        self, name: str, rank: int, *, etag: str | None = None, world_size: int | None = None
+    ) -> RankSlice | None:
         """Fetch one rank's part of the plan that a channel points to; ``None`` where it is the one with ``etag``.
 
         Ranks that ask at different moments may see different plans: compare ``digest`` over all ranks.
         """
-        response = self._channel_plan(name, etag, rank=rank)
+        response = self._channel_plan(name, etag, rank=rank, world_size=world_size)
         return None if response is None else fetched_slice(response, rank)
 
     def get_reshard_map(self, old_digest: str, new_digest: str) -> dict[str, object]:
@@ -218,42 +225,67 @@ class PlannerClient:
         path = _reshard_path(old_digest, new_digest)
         return _json(self._transport.request("GET", path, params={"rank": str(rank)}))
 
-    def _channel_plan(self, name: str, etag: str | None, *, rank: int | None) -> httpx.Response | None:
+    def _channel_plan(
+        self, name: str, etag: str | None, *, rank: int | None, world_size: int | None
+    ) -> httpx.Response | None:
         """Return the answer with a channel's plan, or a part of it; ``None`` where it is the one with ``etag``."""
         headers, path = {"If-None-Match": etag} if etag else {}, f"{channel_path(name)}/plan"
-        if rank is None:
-            response = self._compact_plan(path, headers)
+        params = {} if rank is None else {"rank": str(rank)}
+        ask = self._compact_plan if rank is None else self._asked
+        if world_size is None or not self._has_world_sizes:
+            response = ask(path, headers, params)
         else:
-            response = self._transport.request("GET", path, headers=headers, params={"rank": str(rank)})
+            try:
+                response = ask(path, headers, {**params, "world_size": str(world_size)})
+            except ProblemError as error:
+                if error.status != httpx.codes.BAD_REQUEST or not _is_unknown(error, "/query/world_size"):
+                    raise
+                self._has_world_sizes = False
+                response = ask(path, headers, params)
         if response.status_code != httpx.codes.NOT_MODIFIED:
             return response
         if etag is None:
             raise UnexpectedAnswer("the service says 304 although no ETag was sent")
         return None
 
-    def _compact_plan(self, path: str, headers: Mapping[str, str]) -> httpx.Response:
+    def _asked(self, path: str, headers: Mapping[str, str], params: Mapping[str, str]) -> httpx.Response:
+        return self._transport.request("GET", path, headers=headers, params=dict(params))
+
+    def _compact_plan(
+        self, path: str, headers: Mapping[str, str], params: Mapping[str, str] | None = None
+    ) -> httpx.Response:
         """Return the answer with a plan in compact form; in long form of a service that knows no other."""
         if self._has_compact_form:
             try:
-                return self._transport.request("GET", path, headers=headers, params={"form": "compact"})
+                return self._asked(path, headers, {"form": "compact", **(params or {})})
             except ProblemError as error:
                 if error.status != httpx.codes.BAD_REQUEST or not _is_unknown(error, "/query/form"):
                     raise
                 self._has_compact_form = False
-        return self._transport.request("GET", path, headers=headers)
+        return self._asked(path, headers, params or {})
 
     def get_channel(self, name: str) -> tuple[dict[str, object], str | None]:
         """The channel's document and its ETag, which ``promote`` takes as ``if_match``."""
         response = self._transport.request("GET", channel_path(name))
         return _json(response), response.headers.get("ETag")
 
-    def promote(self, name: str, digest: str, *, if_match: str | None = None) -> dict[str, object]:
+    def promote(
+        self,
+        name: str,
+        digest: str,
+        *,
+        if_match: str | None = None,
+        by_world_size: Mapping[int, str] | None = None,
+    ) -> dict[str, object]:
         """Point a channel at a plan; returns the channel's document.
 
         Parameters
         ----------
         if_match
             The ETag that the channel had when the decision was made; ``None`` creates the channel.
+
+        by_world_size
+            Digests of plans for jobs of other sizes, as a portfolio has them: all become one version of the channel.
 
         Raises
         ------
@@ -262,7 +294,8 @@ class PlannerClient:
             exists and ``if_match`` was not given.
         """
         condition = {"If-None-Match": "*"} if if_match is None else {"If-Match": if_match}
-        body = canonical_bytes({"plan_digest": digest})
+        members = {str(size): member for size, member in (by_world_size or {}).items()}
+        body = canonical_bytes({"plan_digest": digest, **({"plan_digests": members} if members else {})})
         try:
             response = self._transport.request("PUT", channel_path(name), headers=condition, content=body)
         except ProblemError as error:
@@ -270,7 +303,11 @@ class PlannerClient:
             if error.status not in (httpx.codes.PRECONDITION_FAILED, httpx.codes.PRECONDITION_REQUIRED):
                 raise
             document, _ = self.get_channel(name)
-            if document.get("plan_digest") != digest:
+            stands: object = document.get("plan_digests") or {}
+            has_members = (
+                isinstance(stands, dict) and members.items() <= stands.items() and bool(members) == bool(stands)
+            )
+            if document.get("plan_digest") != digest or not has_members:
                 raise
             return document
         return _json(response)

@@ -30,8 +30,17 @@ class PlanFile:
     changed: bool  # whether this fetch wrote it
 
 
-def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str], *, form: Form = "long") -> PlanFile:
+def fetch(
+    client: PlannerClient,
+    channel: str,
+    path: str | os.PathLike[str],
+    *,
+    form: Form = "long",
+    world_size: int | None = None,
+) -> PlanFile:
     """Bring a file up to date with a channel; ``form`` is that of a plan that is written.
+
+    ``world_size`` is the number of ranks of the job, by which a channel with plans for several sizes chooses.
 
     If the service knows only the long form, the plan is written in long form. ``PATH.etag``, beside the file, has the
     ETag with the hash and the form of the file. The ETag counts only while the hash matches: after an edit the plan is
@@ -47,7 +56,7 @@ def fetch(client: PlannerClient, channel: str, path: str | os.PathLike[str], *, 
     target = Path(path)
     note = target.with_name(target.name + ".etag")
     stored = _stored_content(target, note, form)
-    plan = client.fetch_channel(channel, etag=stored[1] if stored else None)
+    plan = client.fetch_channel(channel, etag=stored[1] if stored else None, world_size=world_size)
     if plan is None:
         assert stored is not None  # whose ETag was sent
         document, digest = parse_plan(stored[0])

@@ -6,11 +6,19 @@ from pydantic import Field
 
 from api.schemas.base import Digest, Document, Moment, StrictModel
 
+WorldSize = Annotated[str, Field(pattern="^[1-9][0-9]{0,6}$")]
+
 
 class ChannelUpdate(StrictModel):
     """The body of ``PUT /v1/channels/{name}``."""
 
     plan_digest: Digest = Field(description="Digest of a published plan.", examples=["sha256:" + "0" * 64])
+    plan_digests: Annotated[dict[WorldSize, Digest], Field(max_length=64)] = Field(
+        default_factory=dict,
+        description="Digests of plans by world size, for launchers that ask for theirs; plan_digest is for those"
+        " that do not. Empty: plan_digest alone, for jobs of any size.",
+        examples=[{"128": "sha256:" + "0" * 64, "120": "sha256:" + "1" * 64}],
+    )
 
 
 class ChannelRollback(StrictModel):
@@ -30,6 +38,9 @@ class ChannelDocument(Document):
     name: str = Field(description="Name.", examples=["ads/ranker/prod"])
     version: int = Field(description="From 1, one more for every change.", examples=[1])
     plan_digest: str = Field(description="Digest of the plan that it points at.")
+    plan_digests: dict[str, str] = Field(
+        default_factory=dict, description="Digests of its plans by world size; empty: it has one plan."
+    )
     plan_url: str = Field(description="Where the plan is.")
     updated_at: Moment = Field(description="When it was changed last.")
 
@@ -39,6 +50,9 @@ class ChannelVersion(Document):
 
     version: int = Field(description="From 1.", examples=[1])
     plan_digest: str = Field(description="Digest of the plan.")
+    plan_digests: dict[str, str] = Field(
+        default_factory=dict, description="Digests of the plans by world size; empty: there was one plan."
+    )
     plan_url: str = Field(description="Where the plan is.")
     updated_at: Moment = Field(description="When it became this.")
     who: str | None = Field(

@@ -171,6 +171,12 @@ ERROR_KINDS: dict[str, ErrorKind] = {
             explanation="Ranks count from 0 to the world size of the plan less one; the detail names the last.",
         ),
         ErrorKind(
+            code="no-such-world-size",
+            status=404,
+            title="The channel has no plan for this world size",
+            explanation="Its plans are for the sizes that the detail names; without world_size, the main plan comes.",
+        ),
+        ErrorKind(
             code="precondition-required",
             status=428,
             title="Say which version you change",

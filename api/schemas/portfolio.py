@@ -57,10 +57,10 @@ class PortfolioSpec(StudySpec):
         examples=[0.01],
     )
     remaining_steps: Annotated[list[Steps], Field(min_length=1, max_length=6)] = Field(
-        default=[3, 10, 100, 1000],
+        default=[3, 10, 30, 100, 300],
         description="Steps over which moved bytes are to pay for themselves: each makes a candidate, fewer steps one"
         " that moves less. Unit: steps.",
-        examples=[[3, 10, 100, 1000]],
+        examples=[[3, 10, 30, 100, 300]],
     )
     lost: Literal["last", "any"] = Field(
         default="last",

@@ -23,6 +23,10 @@ def fetch_command(
     attempts: Annotated[int, typer.Option(min=1, help="How often a server that does not answer is asked.")] = 6,
     token_file: TokenFile = None,
     form: Form = "long",
+    world_size: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Ranks of the job, of a channel with plans for several sizes."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Bring a file up to date with a channel: what a launcher runs before its job starts."""
@@ -31,7 +35,7 @@ def fetch_command(
     try:
         client = PlannerClient(url, token=token, timeout=timeout, retry=RetryPolicy(attempts=attempts))
         with client, system_errors(f"cannot write {output}"):
-            file = fetch(client, channel, output, form=form)
+            file = fetch(client, channel, output, form=form, world_size=world_size)
     except ValueError as error:
         raise BadInput(str(error)) from error
     written = {"path": str(file.path), "plan_digest": file.digest, "changed": file.changed}

@@ -1,9 +1,9 @@
 """The short way of a fetch: what is in memory is answered in front of the routes, which cost many times as much.
 
 GET and HEAD of ``/v1/plans/{digest}`` and ``/v1/channels/{name}/plan``, as they are or with ``?rank=K`` or ``?form=F``,
-whose channel and plan are in memory. Everything else, whatever is wrong with it included, goes on to the routes: they
-read the store, check names and parameters, and describe problems. An answer is put together by the same function there
-and here.
+and of a channel with ``world_size=N`` after these, whose channel and plan are in memory. Everything else, whatever is
+wrong with it included, goes on to the routes: they read the store, check names and parameters, and describe problems.
+An answer is put together by the same function there and here.
 """
 
 import re
@@ -22,7 +22,7 @@ from api.store.tenants import DEFAULT_TENANT
 PLAN_ROUTE, CHANNEL_ROUTE = "/v1/plans/{digest}", "/v1/channels/{name}/plan"
 _PLANS, _CHANNELS, _PLAN = "/v1/plans/", "/v1/channels/", "/plan"
 #: As callers write it; other ways to write a number are left to the route.
-_QUERY = re.compile(rb"rank=(0|[1-9][0-9]{0,8})|form=(?:(compact)|long)")
+_QUERY = re.compile(rb"(?:rank=(0|[1-9][0-9]{0,8})|form=(?:(compact)|long))?(?:(?:^|&)world_size=([1-9][0-9]{0,6}))?")
 _NONE = (b"", b"0")
 
 
@@ -59,7 +59,7 @@ class FetchPathMiddleware:
         memory = tenants.peek(tenant)
         if memory is None:
             return False
-        rank, form = None, LONG
+        rank, form, world_size = None, LONG, None
         query = scope["query_string"]
         if query:
             found = _QUERY.fullmatch(query)
@@ -67,7 +67,10 @@ class FetchPathMiddleware:
                 return False
             rank = None if found.group(1) is None else int(found.group(1))
             form = LONG if found.group(2) is None else COMPACT
+            world_size = None if found.group(3) is None else int(found.group(3))
         if path.startswith(_PLANS):
+            if world_size is not None:
+                return False
             digest, route, cache_control = path[len(_PLANS) :], PLAN_ROUTE, IMMUTABLE
         else:
             if not path.endswith(_PLAN):
@@ -75,7 +78,10 @@ class FetchPathMiddleware:
             channel = memory.channels.peek(path[len(_CHANNELS) : -len(_PLAN)])
             if channel is None:
                 return False
-            digest, route, cache_control = channel.plan_digest, CHANNEL_ROUTE, REVALIDATE
+            member = channel.plan_of(world_size)
+            if member is None:
+                return False
+            digest, route, cache_control = member, CHANNEL_ROUTE, REVALIDATE
         served = memory.plans.peek(digest, rank, form=form)
         if served is None:
             return False

@@ -20,7 +20,7 @@ from api.schemas.channel import (
     ChannelVersion,
 )
 from api.schemas.number_text import WHOLE_NUMBER
-from api.services.plans.channels import etag_of
+from api.services.plans.channels import etag_of, plan_for
 from api.specs.input.json import parse_document
 from api.store.plans.channels import ChannelRecord
 
@@ -55,7 +55,7 @@ async def list_channels(
     responses={
         200: PLAN_OR_SLICE,
         304: HAS_IT,
-        **error_responses("not-found", "invalid-parameter", "no-such-rank"),
+        **error_responses("not-found", "invalid-parameter", "no-such-rank", "no-such-world-size"),
     },
 )
 async def get_channel_plan(
@@ -64,12 +64,18 @@ async def get_channel_plan(
     name: ChannelName,
     rank: RankOfPlan = None,
     form: FormOfPlan = None,
+    world_size: Annotated[
+        int | None,
+        Query(ge=1, lt=10**7, description="Ranks of the job: its plan, of a channel with plans for several sizes."),
+        WHOLE_NUMBER,
+    ] = None,
 ) -> Response:
     """Answer with the plan that the channel points at now: what a launcher reads before its job starts."""
     channel = services.channels.peek(name)
     if channel is None:
         channel = await run_sync(services.channels.get, name)
-    return await answer_plan(request, services, channel.plan_digest, rank, form, cache_control=REVALIDATE)
+    digest = plan_for(channel, world_size)
+    return await answer_plan(request, services, digest, rank, form, cache_control=REVALIDATE)
 
 
 @router.get(
@@ -162,8 +168,11 @@ async def put_channel(
 ) -> Response:
     """Create a channel, or move one from the version that the caller has seen; changes never get lost."""
     update, by = parse_document(await request.body(), ChannelUpdate), actor_of(request)
+    members = {int(world_size): digest for world_size, digest in update.plan_digests.items()}
     channel = await run_sync(
-        lambda: services.channels.put(name, update.plan_digest, if_match=if_match, if_none_match=if_none_match, by=by)
+        lambda: services.channels.put(
+            name, update.plan_digest, members=members, if_match=if_match, if_none_match=if_none_match, by=by
+        )
     )
     return _answer(channel, status=201 if channel.version == 1 else 200)
 

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from api.services.errors import ApiError, found, not_found
 from api.services.pages import page_of
@@ -15,6 +15,7 @@ from api.store.database import TenantStore
 from api.store.plans.channels import ChannelRecord, VersionConflict, VersionRecord
 from api.store.plans.plans import UnknownPlan
 from api.store.tenants import DEFAULT_TENANT
+from planner.errors import InvalidProblem, Issue
 
 _SEGMENT = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
 MAX_SEGMENTS = 8
@@ -94,15 +95,39 @@ class ChannelService:
         name: str,
         plan_digest: str,
         *,
+        members: Mapping[int, str] | None = None,
         if_match: str | None,
         if_none_match: str | None,
         by: Actor = LOCAL,
     ) -> ChannelRecord:
-        """Point a channel at a plan; the caller says which version it replaces."""
+        """Point a channel at a plan, or at one for each world size; the caller says which version it replaces.
+
+        Raises ``InvalidProblem`` if a member is a plan for another world size.
+        """
         check_name(name)
         current = self._store.channel(name)
         _check_conditions(current, if_match, if_none_match)
-        return self._changed_to(plan_digest, name, 0 if current is None else current.version, by=by, action=PROMOTE)
+        version = 0 if current is None else current.version
+        all_members = self._members(plan_digest, members) if members else {}
+        return self._changed_to(plan_digest, name, version, members=all_members, by=by, action=PROMOTE)
+
+    def _members(self, plan_digest: str, members: Mapping[int, str]) -> Mapping[int, str]:
+        """Return the members with the main plan among them."""
+        sizes = self._store.sizes_of_plans([plan_digest, *members.values()])
+        issues = []
+        for world_size, digest in members.items():
+            size = sizes.get(digest)
+            if size is not None and size != world_size:
+                message = f"the plan is for {size} ranks, and stands here for {world_size}"
+                issues.append(_issue(world_size, message))
+        main = sizes.get(plan_digest)
+        if main is None:
+            raise not_found("plan")
+        if members.get(main, plan_digest) != plan_digest:
+            issues.append(_issue(main, f"another plan is for {main} ranks than plan_digest, which is for as many"))
+        if issues:
+            raise InvalidProblem(tuple(issues))
+        return {main: plan_digest, **members}
 
     def _changed_to(
         self,
@@ -110,6 +135,7 @@ class ChannelService:
         name: str,
         expected_version: int,
         *,
+        members: Mapping[int, str],
         by: Actor,
         action: str,
         restored_version: int | None = None,
@@ -120,6 +146,7 @@ class ChannelService:
                 name,
                 plan_digest=plan_digest,
                 expected_version=expected_version,
+                members=members,
                 now=self._clock(),
                 by=by,
                 action=action,
@@ -150,7 +177,13 @@ class ChannelService:
         _check_conditions(current, if_match, None)
         earlier = self._before(current) if version is None else self._at(current, version)
         return self._changed_to(
-            earlier.plan_digest, name, current.version, by=by, action=ROLLBACK, restored_version=earlier.origin
+            earlier.plan_digest,
+            name,
+            current.version,
+            members=earlier.members,
+            by=by,
+            action=ROLLBACK,
+            restored_version=earlier.origin,
         )
 
     def _at(self, current: ChannelRecord, version: int) -> VersionRecord:
@@ -168,13 +201,22 @@ class ChannelService:
         below = now.origin
         while earlier := self._store.channel_versions(current.name, limit=_HISTORY_PAGE, before=below):
             for record in earlier:
-                if record.plan_digest != current.plan_digest:
+                if (record.plan_digest, record.members) != (current.plan_digest, current.members):
                     return record
             below = earlier[-1].version
         where = f"the channel is at version {now.version}"
         if now.origin != now.version:
             where += f", which brought back version {now.origin}"
         raise ApiError("no-such-version", f"{where}, and never had another plan before; name a version to go to")
+
+
+def plan_for(record: ChannelRecord, world_size: int | None) -> str:
+    """Return the digest of a channel's plan for a world size; the main plan if none is asked for."""
+    digest = record.plan_of(world_size)
+    if digest is None:
+        sizes = ", ".join(record.plan_digests)
+        raise ApiError("no-such-world-size", f"the channel has plans for {sizes} ranks, and none for {world_size}")
+    return digest
 
 
 def etag_of(record: ChannelRecord) -> str:
@@ -204,6 +246,11 @@ def _check_conditions(current: ChannelRecord | None, if_match: str | None, if_no
     if current is not None and failed:
         at = f"the channel is at version {current.version}"
         raise _changed(current, at if failed == "If-Match" else "the channel exists already")
+
+
+def _issue(world_size: int, message: str) -> Issue:
+    hint = "give each plan under the number of ranks that it is for"
+    return Issue(code="invalid-value", pointer=f"/plan_digests/{world_size}", message=message, hint=hint)
 
 
 def _changed(current: ChannelRecord | None, detail: str) -> ApiError:

@@ -126,6 +126,7 @@ def _old_plans(before: Cutoffs) -> Select[Any]:
     pointers = (
         select(tables.channels.c.tenant, tables.channels.c.plan_digest),
         select(tables.channel_history.c.tenant, tables.channel_history.c.plan_digest),
+        select(tables.channel_members.c.tenant, tables.channel_members.c.plan_digest),
         select(measurements.c.tenant, measurements.c.plan_digest).where(measurements.c.plan_digest.is_not(None)),
         select(tables.studies.c.tenant, points.c.plan_digest)
         .join(tables.studies, tables.studies.c.id == points.c.study_id)

@@ -210,6 +210,18 @@ channel_history = Table(
     ForeignKeyConstraint(*_PLAN),
 )
 
+#: Plans by world size, of versions that have several; the plan of the version itself is one of them.
+channel_members = Table(
+    "channel_members",
+    metadata,
+    Column("tenant", Key, primary_key=True),
+    Column("name", Key, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("world_size", Integer, primary_key=True, autoincrement=False),
+    Column("plan_digest", Key, nullable=False),
+    ForeignKeyConstraint(*_PLAN),
+)
+
 measurements = Table(
     "measurements",
     metadata,

@@ -125,6 +125,7 @@ def test_history_is_paged_newest_first(live: Live, digests: list[str]) -> None:
     assert newest == {
         "version": 4,
         "plan_digest": digests[1],
+        "plan_digests": {},
         "plan_url": f"/v1/plans/{digests[1]}",
         "updated_at": live.get("/v1/channels/a/long/line").json()["updated_at"],
         "who": "local",

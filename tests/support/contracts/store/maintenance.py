@@ -108,7 +108,9 @@ class MaintenanceContract:
         for number in range(1, 7):
             ended(database, number, at=float(number))
         store.put_channel("now", plan_digest=digest_of(1), expected_version=0, now=1.0)
-        store.put_channel("moved", plan_digest=digest_of(2), expected_version=0, now=1.0)
+        members = {8: digest_of(2), 6: digest_of(8)}
+        ended(database, 8, at=5.5)
+        store.put_channel("moved", plan_digest=digest_of(2), expected_version=0, now=1.0, members=members)
         store.put_channel("moved", plan_digest=digest_of(1), expected_version=1, now=2.0)
         batch = MeasurementsRecord(
             digest="m", device="d", num_rows=1, source="jobs", plan_digest=digest_of(3), comparison=None, created_at=1.0
@@ -116,9 +118,9 @@ class MaintenanceContract:
         store.add_measurements(batch, canonical=b"[]")
         ended(database, 7, at=100.0, plan=4)  # a solve that is kept has found this one again
         assert pruned(database, Cutoffs(plans=50.0)) == {}  # all solves are kept
-        assert pruned(database, Cutoffs(plans=6.0, solves=50.0)) == {SOLVES: 6, PLANS: 1}
-        preserved = {number for number in range(1, 7) if store.plan(digest_of(number)) is not None}
-        assert preserved == {1, 2, 3, 4, 6}  # of the fifth nobody knows; the sixth is not old yet
+        assert pruned(database, Cutoffs(plans=6.0, solves=50.0)) == {SOLVES: 7, PLANS: 1}
+        preserved = {number for number in (*range(1, 7), 8) if store.plan(digest_of(number)) is not None}
+        assert preserved == {1, 2, 3, 4, 6, 8}  # of the fifth nobody knows; the sixth is not old yet
         assert {item.plan_digest for item in store.plan_summaries(limit=9, before=None, name=None)} == {
             digest_of(number) for number in preserved
         }

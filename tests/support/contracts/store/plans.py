@@ -77,6 +77,23 @@ class PlanContract:
             ("ann", PROMOTE, None, 1),
         ]
 
+    def test_versions_keep_their_plans_by_world_size(self, database: Database, store: TenantStore) -> None:
+        publish(database, 1, plan())
+        publish(database, 2, plan(OTHER))
+        members = {8: DIGEST, 6: OTHER}
+        assert (
+            store.put_channel("c", plan_digest=DIGEST, expected_version=0, now=1.0, members=members).members == members
+        )
+        assert store.channel("c").members == members
+        store.put_channel("c", plan_digest=OTHER, expected_version=1, now=2.0)
+        store.put_channel("d", plan_digest=DIGEST, expected_version=0, now=3.0)
+        assert store.channel("c").members == store.channel("d").members == {}
+        history = store.channel_versions("c", limit=9, before=None)
+        assert [item.members for item in history] == [{}, members]
+        with pytest.raises(UnknownPlan):
+            store.put_channel("d", plan_digest=DIGEST, expected_version=1, now=4.0, members={8: DIGEST, 6: "sha256:x"})
+        assert [item.members for item in store.channels(limit=9, after=None)] == [{}, {}]
+
     def test_versions_of_a_channel_are_paged_newest_first(self, database: Database, store: TenantStore) -> None:
         publish(database, 1, plan())
         for version in range(3):

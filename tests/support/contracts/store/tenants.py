@@ -98,11 +98,15 @@ class TenantContract:
         for number, own in enumerate((ours, theirs)):
             publish(database, own, number)
         ours.put_channel("c", plan_digest=DIGEST, expected_version=0, now=1.0)
-        ours.put_channel("c", plan_digest=DIGEST, expected_version=1, now=2.0)
+        ours.put_channel("c", plan_digest=DIGEST, expected_version=1, now=2.0, members={8: DIGEST})
+        assert database.for_tenant("nobody").sizes_of_plans([DIGEST]) == {}
+        assert ours.sizes_of_plans([DIGEST]).keys() == {DIGEST}
         assert theirs.channel("c") is None
         assert theirs.channels(limit=9, after=None) == theirs.channel_versions("c", limit=9, before=None) == []
         assert theirs.put_channel("c", plan_digest=DIGEST, expected_version=0, now=3.0).version == 1
+        assert theirs.channel("c").members == {}
         assert ours.channel("c").version == 2
+        assert ours.channel("c").members == {8: DIGEST}
         assert len(ours.channel_versions("c", limit=9, before=None)) == 2
 
     def test_statistics_and_measurements(self, database: Database) -> None:

@@ -68,6 +68,7 @@ export async function channelPage(name) {
         facts([
           ["Name", plan.name || "none"],
           ["Digest", planLink(channel.plan_digest)],
+          ...Object.entries(channel.plan_digests).map(([size, digest]) => [`For ${size} ranks`, planLink(digest)]),
           [
             "Fetched by launchers with",
             h("code", {}, `shardplan fetch ${name} -o plan.json --server ${location.origin}`),

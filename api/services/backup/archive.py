@@ -7,6 +7,7 @@ manifest. Reading a table to its end checks that it is as it was written.
 import base64
 import binascii
 import contextlib
+import errno
 import hashlib
 import json
 import zipfile
@@ -166,6 +167,11 @@ class Archive:
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
             raise DamagedArchive(f"{self._path} is no backup, or was cut off: {error}") from error
         except (KeyError, ValueError, TypeError, AttributeError, binascii.Error) as error:
+            raise DamagedArchive(f"{self._path} is damaged: {error}") from error
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            # A place in the file that damage made negative; zipfile looks there all the same.
             raise DamagedArchive(f"{self._path} is damaged: {error}") from error
 
 

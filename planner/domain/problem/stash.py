@@ -21,6 +21,7 @@ class Stash:
     max_wait_seconds: float = 0.0  # that dense compute may wait for copies in each direction of a step
     room_share: float = ROOM_SHARE
     largest_shard_bytes: float = math.inf  # weights of larger shards make no room that plans count on
+    stashes_all: bool = False  # whether plans are held to what can be stashed if all tables are that may be
 
     def __post_init__(self) -> None:
         expect(0 < self.link_share <= 1, "link_share in (0, 1]")

@@ -37,11 +37,14 @@ def with_resident_bytes(priced: SolverProblem, problem: Problem, families: Famil
     weights = work.shard_rows * stored_row_bytes(work)
     largest = min(copies.most_of_any_rank, problem.stash.largest_shard_bytes)  # larger shards are never copied in time
     weights = np.where(is_stashable[priced.shape_family] & (weights <= largest), weights, 0.0)
-    resident = np.maximum(0.0, priced.shape_bytes[:, problem.cluster.device_tier] - weights)[:, None]
-    room = np.maximum(0.0, sparse_capacity_bytes(problem) - copies.activation_bytes)[:, None]
+    used, whole = priced.shape_bytes[:, problem.cluster.device_tier], sparse_capacity_bytes(problem)
+    limits = [(np.maximum(0.0, used - weights), np.maximum(0.0, whole - copies.activation_bytes))]
+    if problem.stash.stashes_all:
+        limits += copies.limits_of_copies(weights, used, whole)
+    amounts, rooms = (np.stack(of, axis=1) for of in zip(*limits, strict=True))
     return replace(
         priced,
-        shape_bytes=np.concatenate([priced.shape_bytes, resident], axis=1),
-        shape_total_bytes=np.concatenate([priced.shape_total_bytes, resident * priced.shape_ranks[:, None]], axis=1),
-        capacity_bytes=np.concatenate([priced.capacity_bytes, room * (1 + _ROUNDING)], axis=1),
+        shape_bytes=np.concatenate([priced.shape_bytes, amounts], axis=1),
+        shape_total_bytes=np.concatenate([priced.shape_total_bytes, amounts * priced.shape_ranks[:, None]], axis=1),
+        capacity_bytes=np.concatenate([priced.capacity_bytes, rooms * (1 + _ROUNDING)], axis=1),
     )

@@ -1,8 +1,10 @@
-"""Searches that count on less room from stashed weights, until whole tables make that room.
+"""Searches that count on room from stashed weights, and end with plans that can be stashed.
 
-Whether they do shows only in a plan. So a short search comes first for every room, from the most to less, and a longer
-one follows where tables could be stashed. If they cannot be under its plan, the next room is tried with what is left of
-the time, and the better of all plans that can be stashed is the result.
+Whether whole tables make the room shows only in a plan. A short search that counts on all the room has the bound of all
+plans. Another one is held to what can be stashed if all tables are that may be: each of its plans can be. A longer one
+of that kind follows if it finds a plan, or if neither does. Where copies of all tables take too long, a longer search
+counts on all the room, and if tables cannot be stashed under its plan, on less and less. The best of all plans is the
+result.
 """
 
 import math
@@ -19,47 +21,106 @@ from planner.pricing.memory.stash import room_bytes
 from planner.solver.partitioners.base import CUTOFF, SolveLimits
 from planner.solver.problem import Reason
 
-#: What one search after the other counts on: a part of the room, and whether shards larger than that make some of it.
-#: The last needs no stash at all.
-_ATTEMPTS = ((1.0, True), (0.75, True), (0.75, False), (0.4, False), (0.0, False))
+#: What searches count on where not all tables can be stashed: a part of the room, and whether shards larger than that
+#: make some of it. The last needs no stash at all.
+_LESS_ROOM = ((0.75, True), (0.75, False), (0.4, False), (0.0, False))
 _SHORT = 0.1  # of the time and the work that are left, for every search that shows whether tables make the room
 _LONG = 0.7  # of what is left then, for the search that follows: it may end with a plan that cannot be stashed
 _LEAST_SECONDS = 1e-3  # of a search
 _LIMIT = "stash"
-_DETAIL = "whole tables do not make all the room that hidden copies allow; the bound counts on all of it"
+_DETAIL = "searches had more limits than whole tables have; the bound counts on all the room that hidden copies allow"
 
 #: Plans a problem within limits; the last argument says whether those who wait hear of plans on the way.
 Solve = Callable[[Problem, SolveLimits, bool], PlanResult]
 
 
 def solve_with_stash(problem: Problem, limits: SolveLimits, solve: Solve) -> PlanResult:
-    """Solve a problem with the most room for which tables can be stashed; the bound is that of the most room of all."""
-    if problem.stash is None:
+    """Solve a problem with room from stashed tables; the bound is that of the most room of all."""
+    stash = problem.stash
+    if stash is None:
         return solve(problem, limits, True)
-    ends_seconds, bound_seconds, work, spare = time.monotonic() + limits.time_limit_seconds, 0.0, 1.0, None
-    for number, (share, counts_all) in enumerate(_ATTEMPTS):
-        tried = _with_room(problem, problem.stash, share, counts_all=counts_all)
-        if number > 0 and not limits.is_cut_off(bound_seconds):  # the bound of the most room is the published one
-            limits = replace(limits, cutoff_seconds=None)
-        within, work = _part(limits, _SHORT * (ends_seconds - time.monotonic()), _SHORT * work), (1 - _SHORT) * work
-        try:
-            found = solve(tried, within, False)
-        except NoStash as error:
-            bound_seconds = error.bound_seconds if number == 0 else bound_seconds
+    searches = _Searches(limits, solve)
+    relaxed, whole = problem, replace(problem, stash=replace(stash, stashes_all=True))
+    first = searches.found(relaxed, _SHORT, is_bound=True)
+    if first is not None and _is_ended(first):
+        return first
+    of_all = searches.found(whole, _SHORT)
+    if of_all is not None and of_all.plan is not None:
+        if of_all.limit != CUTOFF:
+            searches.found(whole, 1.0, is_long=True)
+        return searches.result()
+    if of_all is not None and of_all.reason is not Reason.INFEASIBLE and (first is None or first.plan is None):
+        longer = searches.found(whole, _LONG, is_long=True)
+        if longer is not None and longer.plan is not None:
+            return searches.result()
+    if first is not None and searches.found(relaxed, _LONG, is_long=True, is_bound=True) is not None:
+        return searches.result()
+    for number, (share, counts_all) in enumerate(_LESS_ROOM):
+        tried, is_last = _with_room(problem, stash, share, counts_all=counts_all), number == len(_LESS_ROOM) - 1
+        shown = searches.found(tried, _SHORT)
+        if shown is None:
             continue
-        left_seconds = ends_seconds - time.monotonic()
-        is_ended = found.reason in (Reason.OPTIMAL, Reason.INFEASIBLE) or found.limit == CUTOFF
-        if not is_ended and (spare is None or left_seconds > 0):
-            part = 1.0 if number == len(_ATTEMPTS) - 1 else _LONG
-            try:
-                longer = solve(tried, _part(limits, part * left_seconds, part * work), True)
-            except NoStash as error:
-                bound_seconds = max(found.lower_bound_seconds, error.bound_seconds) if number == 0 else bound_seconds
-                spare, work = _better(spare, found), (1 - part) * work
-                continue
-            found = longer
-        return found if number == 0 else _within(_better(spare, found), bound_seconds, limits.relative_gap)
-    raise AssertionError("a search without room needs no stash")
+        if _is_ended(shown):
+            break
+        if searches.found(tried, 1.0 if is_last else _LONG, is_long=True) is not None:
+            break
+    return searches.result()
+
+
+def _is_ended(found: PlanResult) -> bool:
+    """Whether a longer search of the same plans could find nothing else."""
+    return found.reason in (Reason.OPTIMAL, Reason.INFEASIBLE) or found.limit == CUTOFF
+
+
+class _Searches:
+    """Searches one after the other within the same limits, and the best plan of them that can be stashed."""
+
+    def __init__(self, limits: SolveLimits, solve: Solve) -> None:
+        self._limits, self._solve = limits, solve
+        self._ends_seconds = time.monotonic() + limits.time_limit_seconds
+        self._work = 1.0  # that is left
+        self._best: PlanResult | None = None
+        self._is_best_of_bound = False  # whether the best plan is of a long search that counts on all the room
+        self._bound_seconds = 0.0
+
+    def found(self, tried: Problem, part: float, *, is_long: bool = False, is_bound: bool = False) -> PlanResult | None:
+        """Search with a part of what is left; ``None`` if no set of whole tables makes the room under its plan.
+
+        The bound of a search that counts on all the room is that of all plans: ``is_bound``.
+        """
+        left_seconds = self._ends_seconds - time.monotonic()
+        if is_long and left_seconds <= 0 and self._best is not None:
+            return self._best
+        limits = self._limits
+        if not is_bound and not limits.is_cut_off(self._bound_seconds):  # the bound of all plans is the published one
+            limits = replace(limits, cutoff_seconds=None)
+        within = replace(
+            limits,
+            time_limit_seconds=max(part * left_seconds, _LEAST_SECONDS),
+            work_limit_seconds=part * self._work * self._limits.work_seconds,
+        )
+        self._work *= 1 - part
+        try:
+            found = self._solve(tried, within, is_long)
+        except NoStash as error:
+            self._raise_bound(error.bound_seconds, is_bound)
+            return None
+        self._raise_bound(found.lower_bound_seconds, is_bound)
+        best = _better(self._best, found)
+        if best is found:
+            self._best, self._is_best_of_bound = found, is_bound and is_long
+        return found
+
+    def _raise_bound(self, bound_seconds: float, is_bound: bool) -> None:
+        if is_bound:
+            self._bound_seconds = max(self._bound_seconds, bound_seconds)
+
+    def result(self) -> PlanResult:
+        """Return the best plan, with the bound on all plans."""
+        assert self._best is not None, "a search without room needs no stash"
+        if self._is_best_of_bound and self._best.lower_bound_seconds >= self._bound_seconds:
+            return self._best
+        return _within(self._best, self._bound_seconds, self._limits.relative_gap)
 
 
 def _better(one: PlanResult | None, other: PlanResult) -> PlanResult:
@@ -75,15 +136,6 @@ def _with_room(problem: Problem, stash: Stash, share: float, *, counts_all: bool
     """Return a problem that counts on a part of the room, and on shards larger than that only if asked to."""
     largest = math.inf if counts_all else share * room_bytes(problem)
     return replace(problem, stash=replace(stash, room_share=share * stash.room_share, largest_shard_bytes=largest))
-
-
-def _part(limits: SolveLimits, time_seconds: float, work: float) -> SolveLimits:
-    """Return limits of so much time, and of a part of the work."""
-    return replace(
-        limits,
-        time_limit_seconds=max(time_seconds, _LEAST_SECONDS),
-        work_limit_seconds=work * limits.work_seconds,
-    )
 
 
 def _within(result: PlanResult, bound_seconds: float, relative_gap: float) -> PlanResult:

@@ -89,6 +89,26 @@ class Copies:
         most: Floats = np.minimum(*limits)
         return most
 
+    def limits_of_copies(
+        self, stashed_bytes: Floats, used_bytes: Floats, whole_bytes: Floats
+    ) -> list[tuple[Floats, Floats]]:
+        r"""Return :meth:`most_bytes` as limits of sums over shards: amounts of every shard, and what ranks may have.
+
+        A rank of :math:`C` bytes whose tables use :math:`h` of them, and stash :math:`S`, has :math:`u = C - h` free:
+
+        .. math:: S \le r (F + E), \qquad \frac{A}{r F} S + h \le C + \frac{A E}{F}
+
+        The same holds of the copies back.
+        """
+        found = []
+        for seconds, rate in zip(self.dense_seconds, self.bytes_per_second, strict=True):
+            found.append((stashed_bytes, np.full_like(whole_bytes, rate * (seconds + self.max_wait_seconds))))
+            if seconds > 0:
+                per_byte = self.activation_bytes / (rate * seconds)
+                waited = self.activation_bytes * self.max_wait_seconds / seconds
+                found.append((per_byte * stashed_bytes + used_bytes, whole_bytes + waited))
+        return found
+
     def wait_seconds(self, stashed_bytes: Floats, free_bytes: Floats) -> tuple[Floats, Floats]:
         """Return how long dense compute of ranks waits for copies to the host, and back."""
         share = np.clip(free_bytes / self.activation_bytes, 0.0, 1.0)

@@ -12,6 +12,7 @@ from planner.domain.problem.stash import Stash
 from planner.options.enumerate import enumerate_families
 from planner.orchestration.limits.resident import with_resident_bytes
 from planner.pricing.memory.ledger import sparse_capacity_bytes
+from planner.pricing.memory.stash import Copies
 from planner.pricing.price_options import price
 from tests.support.planning.builders import ROOFLINE, make_problem, make_table
 
@@ -63,3 +64,22 @@ def test_shards_that_are_too_large_to_be_copied_in_time_stay() -> None:
     of_shape = priced.shape_family
     assert leaves[whole[of_shape] & (table[of_shape] == 0)].all()
     assert not leaves[whole[of_shape] & (table[of_shape] == 1)].any()
+
+
+def test_limits_of_copies_are_those_of_ranks_that_stash_all() -> None:
+    """40 MB of 100 MB are used: 0.1 s x 0.3 GB/s x 60% of the activations of 100 MB are 18 MB."""
+    copies = Copies(activation_bytes=1e8, dense_seconds=(0.1, 0.2), bytes_per_second=(3e8, 3e8), max_wait_seconds=0.0)
+    used, whole = np.array([4e7]), np.array([1e8])
+    assert copies.most_bytes(whole - used) == pytest.approx(1.8e7)
+    for stashed, keeps in ((1.79e7, True), (1.81e7, False)):
+        limits = copies.limits_of_copies(np.array([stashed]), used, whole)
+        assert len(limits) == 4
+        assert all(np.all(taken <= room) for taken, room in limits) is keeps
+
+
+def test_plans_that_stash_all_tables_have_limits_of_their_copies() -> None:
+    plain = problem(Stash())
+    families = enumerate_families(plain)
+    priced = price(plain, families, ROOFLINE)
+    limited = with_resident_bytes(priced, problem(Stash(stashes_all=True)), families)
+    assert limited.num_tiers == priced.num_tiers + 5

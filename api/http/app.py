@@ -148,7 +148,12 @@ def create_app(
                 on_change=signals.changed,
                 metrics=work_metrics,
                 tracer=tracing.tracer,
-                studies=StudyRunner(database, lambda tenant: planning_of(tenant), on_end=signals.ended),
+                studies=StudyRunner(
+                    database,
+                    lambda tenant: planning_of(tenant),
+                    on_end=signals.ended,
+                    memory_bytes=settings.solver_memory_bytes,
+                ),
             )
             plans = PlanCache[PlanKey](
                 lambda key: _canonical(database, plans, key), max_bytes=settings.plan_cache_bytes

@@ -319,12 +319,12 @@ class PointIssueDocument(Document):
     hint: str = ""
 
 
-PointState = Literal["waiting", "planned", "infeasible", "no_plan", "invalid", "failed", "cancelled"]
+PointState = Literal["waiting", "planned", "compared", "infeasible", "no_plan", "invalid", "failed", "cancelled"]
 Standing = Literal["front", "dominated", "undecided"]
 
 
 class PointDocument(Document):
-    """One point of a study: a solve of a changed spec."""
+    """One point of a study: a solve of a changed spec, or a comparison of plans."""
 
     key: str = Field(description="Name of the point in its study.", examples=["2x8/8192"])
     labels: dict[str, str] = Field(description="Value of every axis, as text.", examples=[{"hardware.num_hosts": "2"}])
@@ -421,7 +421,7 @@ def study_document(record: StudyRecord) -> StudyDocument:
 
 def point_document(record: PointRecord) -> PointDocument:
     """Return the document of a point."""
-    outcome = record.outcome or {"state": "waiting"}
+    outcome = {key: value for key, value in (record.outcome or {"state": "waiting"}).items() if key != "compared"}
     return PointDocument.model_validate(
         {"key": record.key, "labels": record.labels, "solve_id": record.solve_id, **outcome}
     )

@@ -21,6 +21,16 @@ STUDY = {
         {"field": "model.batch_size_per_rank", "values": [16, 32, 64, 128]},
     ],
 }
+#: Its plans are compared in a process of the server, which a kill takes along.
+SCENARIOS = {
+    "kind": "scenarios",
+    "spec": tiny(),
+    "scenarios": [
+        {"label": "day", "set": {"model.tables.a.pooling_factor": 40}},
+        {"label": "night", "set": {"model.tables.a.pooling_factor": 1}},
+    ],
+    "num_rounds": 2,
+}
 #: What a study ends with, whatever happened on its way.
 SAME = ("key", "labels", "state", "plan_digest", "objective_seconds", "lower_bound_seconds", "figures", "at_best")
 
@@ -41,14 +51,17 @@ def result(server: Server, study_id: str) -> tuple[object, list[dict[str, Any]]]
     return study["answer"], [{name: point.get(name) for name in SAME} for point in points]
 
 
+@pytest.mark.parametrize("study", [STUDY, SCENARIOS], ids=["sweep", "scenarios"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=thorough) for seed in range(1, 6))])
-def test_a_study_that_was_killed_ends_as_one_that_was_not(root: Path, tmp_path: Path, seed: int) -> None:
+def test_a_study_that_was_killed_ends_as_one_that_was_not(
+    root: Path, tmp_path: Path, seed: int, study: dict[str, object]
+) -> None:
     quiet = Server(root, tmp_path / "quiet").wait_until_ready()
-    expected = result(quiet, quiet.client.post("/v1/studies", json=STUDY).json()["id"])
+    expected = result(quiet, quiet.client.post("/v1/studies", json=study).json()["id"])
     quiet.stop()
     chance = random.Random(seed)
     server = Server(root, tmp_path / "killed").wait_until_ready()
-    study_id = server.client.post("/v1/studies", json=STUDY).json()["id"]
+    study_id = server.client.post("/v1/studies", json=study).json()["id"]
     for _ in range(3):
         time.sleep(chance.uniform(0.0, 1.5))
         server.stop(signal.SIGKILL)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cost_models.text.number_text import counted
+from planner.domain.formats.units import format_seconds
 
 
 def answer_lines(kind: str, answer: Mapping[str, Any], *, currency: str) -> list[str]:
@@ -55,6 +56,40 @@ def _jobs_lines(answer: Mapping[str, Any], _currency: str) -> Iterator[str]:
         yield f"{counted(answer['free_ranks'], 'rank')} free."
 
 
+def _scenarios_lines(answer: Mapping[str, Any], _currency: str) -> Iterator[str]:
+    plan, mean = answer["plan"], answer["plan_of_mean"]
+    if plan is None:
+        yield "No plan fits in enough of the scenarios."
+        return
+    objective, measure = answer["objective"], answer["measure"]
+    name = "worst" if objective == "worst" else f"{objective['quantile']:g} quantile"
+    shown = format_seconds if measure == "step_seconds" else "{:.3f} of its own best".format
+    bound, gap = answer["lower_bound"], answer["relative_gap"]
+    known = "" if bound is None else f"; no plan is below {shown(bound)}" + ("" if gap is None else f", gap {gap:.1%}")
+    yield f"{plan['key']}: {name} {shown(plan['cost'])}{known}. {_most(plan)}"
+    if mean is not None and mean["cost"] is not None:
+        yield f"mean: {name} {shown(mean['cost'])}. {_most(mean)}"
+    for one in answer["scenarios"]:
+        yield _scenario(one)
+
+
+def _most(plan: Mapping[str, Any]) -> str:
+    ratio = plan["most_ratio_to_own"]
+    return "" if ratio is None else f"At most {ratio:.3f} of each own best."
+
+
+def _scenario(one: Mapping[str, Any]) -> str:
+    if one["seconds"] is None or one["ratio_to_own"] is None:
+        return f"{one['label']}: no plan of its own."
+    mean = "" if one["mean_ratio_to_own"] is None else f" (mean {one['mean_ratio_to_own']:.3f})"
+    issue = f" Does not fit: {one['issue']}." if one["issue"] else ""
+    replan, pays = one["replan"], ""
+    if replan is not None and replan["break_even_steps"] is not None:
+        pays = f" Replanning pays after {counted(replan['break_even_steps'], 'step')}."
+    step = f"{format_seconds(one['seconds'])}, {one['ratio_to_own']:.3f} of its own best{mean}"
+    return f"{one['label']}: {step}.{pays}{issue}"
+
+
 def _target(job: Mapping[str, Any]) -> str:
     needed = job["needed_samples_per_second"]
     if needed is None:
@@ -74,4 +109,5 @@ def _place(place: Mapping[str, Any]) -> str:
 _LINES: Mapping[str, Callable[[Mapping[str, Any], str], Iterator[str]]] = {
     "smallest_fleet": _fleet_lines,
     "jobs": _jobs_lines,
+    "scenarios": _scenarios_lines,
 }

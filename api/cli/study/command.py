@@ -141,7 +141,9 @@ def _local(
 
 
 def _point_document(key: str, ended: Ended) -> dict[str, Any]:
-    return {"key": key, "labels": dict(ended.labels), **to_json(ended.outcome)}
+    outcome = to_json(ended.outcome)
+    outcome.pop("compared", None)  # the answer has what it shows
+    return {"key": key, "labels": dict(ended.labels), **outcome}
 
 
 def _remote(

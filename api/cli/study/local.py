@@ -14,10 +14,13 @@ from typing import Any, cast
 from api.cli.errors import system_errors
 from api.cli.files import PlanForm, write_plan
 from api.client.plan_file import write_atomically
+from api.execution.processes.scenarios import run_scenarios
 from api.execution.processes.solve import SolveAnswer, SolveJob, plan_in_full
 from api.execution.solves.slot import SolverSlot
+from api.services.studies.comparing import job_of, outcome_of
 from api.services.studies.rules import outcomes
 from api.services.studies.rules.base import CANCELLED, FAILED, Point, PointOutcome, Study
+from api.services.studies.rules.comparison import Comparison
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
 from cost_models.errors import CostModelError
@@ -150,6 +153,8 @@ def _planned(
     point: Point, folder: StudyFolder, library: Library, slot: SolverSlot, scratch: Path, form: PlanForm
 ) -> tuple[PointOutcome, bool]:
     """Plan a point, unless that was done before; what is wrong with it stops no other."""
+    if point.comparison is not None:
+        return _compared(point.key, point.comparison, folder, library, slot)
     if point.spec is None or point.machines is None:
         return outcomes.impossible(point.issue), True
     raw = canonical_bytes(point.spec)
@@ -174,6 +179,25 @@ def _planned(
     except (PlannerError, CostModelError, TimeoutError, RuntimeError) as error:
         outcome = outcomes.failed(str(error))
     folder.add(point.key, spec_digest, outcome)
+    return outcome, True
+
+
+def _compared(
+    key: str, comparison: Comparison, folder: StudyFolder, library: Library, slot: SolverSlot
+) -> tuple[PointOutcome, bool]:
+    """Compare plans, unless that was done before."""
+    digest = digest_of(canonical_bytes(asdict(comparison)))
+    done = folder.done(key, digest)
+    if done is not None:
+        return done, False
+    try:
+        job, limit_seconds = job_of(comparison, library, folder.find_plan)
+        outcome = outcome_of(slot.schedule(run_scenarios, job, limit_seconds).result())
+    except (InvalidProblem, UnsupportedRequest) as error:
+        outcome = outcomes.impossible(str(error))
+    except (PlannerError, CostModelError, LookupError, TimeoutError, RuntimeError) as error:
+        outcome = outcomes.failed(str(error))
+    folder.add(key, digest, outcome)
     return outcome, True
 
 

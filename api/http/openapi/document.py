@@ -20,6 +20,7 @@ from api.schemas.measurements import JobTimes, MeasuredRows
 from api.schemas.plan import AnyEvaluationRequest, CompactPlanDocument, PlanDocument, PlanSlice
 from api.schemas.portfolio import PortfolioSpec
 from api.schemas.reshard import RankReads, ReshardMapDocument
+from api.schemas.scenarios import ScenariosSpec
 from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import StatisticsDocument
@@ -45,6 +46,7 @@ _UNDECLARED = (
     PortfolioSpec,
     SmallestFleetSpec,
     JobsSpec,
+    ScenariosSpec,
     StatisticsDocument,
     MeasuredRows,
     JobTimes,

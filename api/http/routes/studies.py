@@ -51,7 +51,13 @@ def _answer(record: StudyRecord, headers: dict[str, str] | None = None, *, statu
     summary="Ask for a study",
     status_code=202,
     openapi_extra=json_body(
-        "SweepSpec", "SmallestFleetSpec", "JobsSpec", "PortfolioSpec", choice="oneOf", examples={"a sweep": _EXAMPLE}
+        "SweepSpec",
+        "SmallestFleetSpec",
+        "JobsSpec",
+        "PortfolioSpec",
+        "ScenariosSpec",
+        choice="oneOf",
+        examples={"a sweep": _EXAMPLE},
     ),
     responses={
         202: json_answer("Accepted: look at Location, or again after Retry-After.", StudyDocument),

@@ -18,9 +18,11 @@ from api.execution.base import Interrupted
 from api.execution.maintenance.retry import retried
 from api.services.errors import ApiError
 from api.services.solves.service import SolveOptions, SolveService
+from api.services.studies.comparing import Comparer
 from api.services.studies.kinds.registry import parse_study, study_of
 from api.services.studies.rules import outcomes
 from api.services.studies.rules.base import Point, PointOutcome, Study
+from api.services.studies.rules.comparison import Comparison
 from api.services.studies.rules.figures import Machines
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
@@ -59,9 +61,12 @@ class StudyRunner:
         planning_of: Callable[[str], Planning],
         *,
         on_end: Callable[[str], None],
+        memory_bytes: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """Plans are compared in a process that may take ``memory_bytes``."""
         self._store, self._planning_of, self._on_end, self._clock = store, planning_of, on_end, clock
+        self._comparer = Comparer(memory_bytes)
         self._stopping = threading.Event()
 
     @property
@@ -96,19 +101,37 @@ class StudyRunner:
         assert raw is not None
         planning = self._planning_of(record.tenant)
         study = study_of(parse_study(raw), planning.library)
-        run = _Run(record, study, self._store, planning)
+        run = _Run(record, study, self._store, planning, self._compare)
         while not run.is_over():
             if self._stopping.wait(_POLL_SECONDS):
                 raise Interrupted
         state = CANCELLED if run.is_cancelled else SUCCEEDED
         self._store.finish_study(record.id, state=state, now=self._clock(), answer=study.answer(run.ended))
 
+    def _compare(
+        self, comparison: Comparison, planning: Planning, is_wanted: Callable[[], bool]
+    ) -> PointOutcome | None:
+        """Compare plans; ``None`` if that is not wanted any more, and no outcome if the server stops."""
+        outcome = self._comparer.outcome(
+            comparison, planning.library, planning.find_plan, lambda: not self._stopping.is_set() and is_wanted()
+        )
+        if outcome is None and self._stopping.is_set():
+            raise Interrupted
+        return outcome
+
+
+#: Compares plans while they are wanted.
+Compare = Callable[[Comparison, Planning, Callable[[], bool]], PointOutcome | None]
+
 
 class _Run:
     """One study while it runs here."""
 
-    def __init__(self, record: StudyRecord, study: Study, store: Database, planning: Planning) -> None:
+    def __init__(
+        self, record: StudyRecord, study: Study, store: Database, planning: Planning, compare: Compare
+    ) -> None:
         self._id, self._study, self._store, self._planning = record.id, study, store, planning
+        self._compare = compare
         self._machines: dict[str, Machines | None] = {}
         self.ended: dict[str, PointOutcome] = {}
         self._open: dict[str, PointRecord] = {}
@@ -122,9 +145,7 @@ class _Run:
 
     def is_over(self) -> bool:
         """Look at the solves of points, submit more; whether the study has come to its end."""
-        if not self.is_cancelled:
-            record = self._store.any_study(self._id)
-            self.is_cancelled = record is None or record.cancel_requested or record.state in ENDED
+        self._is_wanted()
         self._look()
         if self.is_cancelled:
             self._stop_points()
@@ -140,6 +161,13 @@ class _Run:
             if point.key not in self.ended and point.key not in self._open and not self._submit(point):
                 break
         return False
+
+    def _is_wanted(self) -> bool:
+        """Whether nobody has cancelled or ended the study."""
+        if not self.is_cancelled:
+            record = self._store.any_study(self._id)
+            self.is_cancelled = record is None or record.cancel_requested or record.state in ENDED
+        return not self.is_cancelled
 
     def _stop_points(self) -> None:
         """Cancel the solves of the study; those that others asked for, too, are left to them."""
@@ -183,7 +211,12 @@ class _Run:
         return outcomes.failed(str(error.get("message", "the solve failed")), str(error.get("hint", "")))
 
     def _submit(self, point: Point) -> bool:
-        """Submit the solve of a point; False if no more fit into the queue now."""
+        """Submit the solve of a point, or compare its plans; False if no more can be done now."""
+        if point.comparison is not None:
+            compared = self._compare(point.comparison, self._planning, self._is_wanted)
+            if compared is not None:
+                self._add(point, outcome=compared)
+            return compared is not None
         if point.spec is None:
             self._add(point, outcome=outcomes.impossible(point.issue))
             return True

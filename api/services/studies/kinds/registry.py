@@ -5,11 +5,13 @@ from typing import Any
 
 from api.schemas.base import StrictModel
 from api.schemas.portfolio import PortfolioSpec
+from api.schemas.scenarios import ScenariosSpec
 from api.schemas.spec import SpecDocument
 from api.schemas.study import JobsSpec, SmallestFleetSpec, StudyBase, SweepSpec
 from api.services.studies.kinds.fleet import SmallestFleet
 from api.services.studies.kinds.jobs import Jobs
 from api.services.studies.kinds.portfolio.portfolio import Portfolio
+from api.services.studies.kinds.robust.study import Robust
 from api.services.studies.kinds.sweep import Sweep
 from api.services.studies.rules.base import Study
 from api.specs.input.json import RejectedDocument, check_json, parse_document, read_json
@@ -22,6 +24,7 @@ _KINDS: Mapping[str, tuple[type[StudyBase], Callable[[Any, Library], Study]]] = 
     "smallest_fleet": (SmallestFleetSpec, lambda request, _: SmallestFleet(request)),
     "jobs": (JobsSpec, lambda request, _: Jobs(request)),
     "portfolio": (PortfolioSpec, Portfolio),
+    "scenarios": (ScenariosSpec, lambda request, _: Robust(request)),
 }
 KINDS = tuple(_KINDS)
 
@@ -33,6 +36,7 @@ class _Fields(StrictModel):
     smallest_fleet: SmallestFleetSpec
     jobs: JobsSpec
     portfolio: PortfolioSpec
+    scenarios: ScenariosSpec
     spec: SpecDocument
 
 

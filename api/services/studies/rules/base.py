@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from api.services.studies.rules.comparison import Compared, Comparison
 from api.services.studies.rules.figures import Figures, Machines
 
 WAITING = "waiting"
-PLANNED, INFEASIBLE, NO_PLAN, INVALID, FAILED, CANCELLED = ENDED = (
+PLANNED, COMPARED, INFEASIBLE, NO_PLAN, INVALID, FAILED, CANCELLED = ENDED = (
     "planned",
+    "compared",
     "infeasible",
     "no_plan",
     "invalid",
@@ -23,13 +25,14 @@ PLANNED, INFEASIBLE, NO_PLAN, INVALID, FAILED, CANCELLED = ENDED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A spec to be planned."""
+    """A spec to be planned, or plans to be compared."""
 
     key: str  # names the point in its study
     labels: Mapping[str, str]  # value of every axis, as text
-    spec: Mapping[str, Any] | None  # None if it cannot be made
+    spec: Mapping[str, Any] | None  # None if it cannot be made, and of a comparison
     machines: Machines | None  # of the spec
     issue: str = ""  # why there is no spec
+    comparison: Comparison | None = None  # in place of a solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class PointOutcome:
     figures: Figures | None = None  # of its plan
     at_best: Figures | None = None  # what no plan of the point is better than
     issues: Sequence[Mapping[str, str]] = field(default_factory=tuple)
+    compared: Compared | None = None  # what a comparison came to
 
 
 Outcomes = Mapping[str, PointOutcome]

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from api.services.studies.rules.base import FAILED, INFEASIBLE, INVALID, NO_PLAN, PLANNED, PointOutcome
+from api.services.studies.rules.base import COMPARED, FAILED, INFEASIBLE, INVALID, NO_PLAN, PLANNED, PointOutcome
+from api.services.studies.rules.comparison import Compared
 from api.services.studies.rules.figures import Figures, Machines, figures_of
 from planner.errors import Issue
 from planner.solver.problem import Reason
@@ -26,6 +27,11 @@ def outcome_of_plan(plan: Mapping[str, Any], machines: Machines) -> PointOutcome
         figures=found,
         at_best=at_best,
     )
+
+
+def outcome_of_comparison(compared: Mapping[str, Any]) -> PointOutcome:
+    """Return the outcome of a point that compares plans, of what its process answered."""
+    return PointOutcome(state=COMPARED, compared=Compared(**compared))
 
 
 def outcome_without_plan(
@@ -65,6 +71,8 @@ def of_json(document: Mapping[str, Any]) -> PointOutcome:
     for name in ("figures", "at_best"):
         if values.get(name) is not None:
             values[name] = Figures(**values[name])
+    if values.get("compared") is not None:
+        values["compared"] = Compared(**values["compared"])
     return PointOutcome(**values)
 
 

@@ -79,3 +79,24 @@ def test_studies_are_deleted_once_they_have_ended_and_plans_stay(live: Live) -> 
 @pytest.mark.parametrize("address", ["", "/points", "/front"])
 def test_an_unknown_study_is_not_found(live: Live, address: str) -> None:
     assert_problem(live.get(f"/v1/studies/{'0' * 28}{address}"), 404, "not-found")
+
+
+def test_one_plan_for_scenarios_has_an_answer(live: Live) -> None:
+    factor = "model.tables.a.pooling_factor"
+    document = {
+        "kind": "scenarios",
+        "spec": tiny(),
+        "scenarios": [{"label": "day", "set": {factor: 40}}, {"label": "night", "set": {factor: 1}}],
+        "num_rounds": 1,
+    }
+    study = run(live, document)
+    assert study["state"] == "succeeded"
+    points = live.get(f"/v1/studies/{study['id']}/points").json()["points"]
+    assert [point["key"] for point in points] == [
+        "own/day", "own/night", "mean", "largest", "together", "robust", "chosen",
+    ]  # fmt: skip
+    assert {point["state"] for point in points} == {"planned", "compared"}
+    answer = study["answer"]
+    assert live.get(f"/v1/plans/{answer['plan']['plan_digest']}").status_code == 200
+    assert 0 < answer["lower_bound"] <= answer["plan"]["cost"]
+    assert live.get(f"/v1/studies/{study['id']}/front").status_code == 404

@@ -1,0 +1,1 @@
+"""One plan for several scenarios of traffic."""

@@ -21,6 +21,7 @@ from api.services.studies.comparing import job_of, outcome_of
 from api.services.studies.rules import outcomes
 from api.services.studies.rules.base import CANCELLED, FAILED, Point, PointOutcome, Study
 from api.services.studies.rules.comparison import Comparison
+from api.services.studies.rules.figures import Machines
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
 from cost_models.errors import CostModelError
@@ -55,7 +56,7 @@ class StudyFolder:
         self._lock = threading.Lock()
         with system_errors(f"cannot use {folder}"):
             (folder / _PLANS).mkdir(parents=True, exist_ok=True)
-            text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+            text = self._path.read_text(encoding="utf-8", errors="replace") if self._path.exists() else ""
         # The next line must not be written at the end of one that was cut off.
         self._before = "\n" if text and not text.endswith("\n") else ""
         for line in text.splitlines():
@@ -161,7 +162,7 @@ def _planned(
     spec_digest = digest_of(raw)
     done = folder.done(point.key, spec_digest)
     if done is not None:
-        return done, False
+        return _with_prices(done, point.machines, folder), False
     try:
         request = parse_spec(raw, library)
         job = SolveJob(
@@ -199,6 +200,12 @@ def _compared(
         outcome = outcomes.failed(str(error))
     folder.add(key, digest, outcome)
     return outcome, True
+
+
+def _with_prices(done: PointOutcome, machines: Machines, folder: StudyFolder) -> PointOutcome:
+    """Return what became of a point before with the prices of now."""
+    plan = None if done.plan_digest is None else folder.find_plan(done.plan_digest)
+    return done if plan is None else outcomes.outcome_of_plan(json.loads(plan), machines)
 
 
 def _outcome(answer: SolveAnswer, point: Point, folder: StudyFolder, form: PlanForm) -> PointOutcome:

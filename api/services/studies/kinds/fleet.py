@@ -83,7 +83,7 @@ class SmallestFleet:
             return MEETS
         if outcome.state in (INFEASIBLE, INVALID):
             return SHORT
-        is_short = outcome.at_best is not None and not reaches(outcome.at_best, self._request.target)
+        is_short = outcome.at_best is not None and cannot_reach(outcome.at_best, self._request.target)
         return SHORT if is_short else OPEN
 
     def _key(self, machine: Machine, num_hosts: int) -> str:
@@ -101,11 +101,21 @@ class SmallestFleet:
 
 
 def reaches(figures: Figures, target: TargetSpec) -> bool:
-    """Whether a plan, or the best that a bound allows, reaches a target."""
+    """Whether a plan, or the best that a bound allows, is known to reach a target."""
+    return _compared(figures, target) is True
+
+
+def cannot_reach(at_best: Figures, target: TargetSpec) -> bool:
+    """Whether the best that a bound allows is known to miss a target."""
+    return _compared(at_best, target) is False
+
+
+def _compared(figures: Figures, target: TargetSpec) -> bool | None:
+    """Say whether figures reach a target; ``None`` if they do not say."""
     ((name, wanted),) = target.model_dump(exclude_none=True).items()
     value = figures.value(name)
     if value is None:
-        return False
+        return None
     return bool(value >= wanted if name in MORE_IS_BETTER else value <= wanted)
 
 

@@ -4,12 +4,14 @@ The allocation is exact for the plans that were found. The same knapsack over bo
 that a target that no allocation reaches is known as such.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from api.schemas.study import MAX_POINTS, JobSpec, JobsSpec
 from api.services.studies.kinds.packing import Candidate, allocated, places_of
-from api.services.studies.rules.base import Outcomes, Point, PointOutcome
+from api.services.studies.rules.base import INFEASIBLE, INVALID, Outcomes, Point, PointOutcome
+from api.services.studies.rules.keys import key_of
 from api.services.studies.rules.specs import Impossible, changed, machines_of, with_warm_start
 from planner.errors import InvalidProblem, Issue
 
@@ -56,7 +58,7 @@ class Jobs:
             "num_targets_met": sum(worth[0]),
             "most_targets_met": sum(bound[0]),
             "weighted_rate": worth[1],
-            "at_most_weighted_rate": bound[1] if bound[0] == worth[0] else None,
+            "at_most_weighted_rate": bound[1] if bound[0] == worth[0] and math.isfinite(bound[1]) else None,
             "used_ranks": used,
             "free_ranks": request.num_hosts * request.ranks_per_host - used,
         }
@@ -85,14 +87,14 @@ class Jobs:
                     is_whole=point.machines.num_ranks == point.machines.num_hosts * self._request.ranks_per_host,
                     met=tuple(int(is_met and job.priority == priority) for priority in self._priorities),
                     # What is beyond a target is worth no more than the target.
-                    rate=job.weight * (rate if needed is None else min(rate, needed)) / most if most > 0 else 0.0,
+                    rate=_counted_rate(job, rate, most),
                     value=point,
                 )
             )
         return candidates
 
     def _point(self, job: JobSpec, label: str, changes: Mapping[str, Any]) -> Point:
-        key, labels = f"{job.label}/{label}", {"job": job.label, "cluster": label}
+        key, labels = key_of([job.label, label]), {"job": job.label, "cluster": label}
         try:
             spec = changed(job, changes)
             machines = machines_of(spec, self._request.prices)
@@ -127,15 +129,29 @@ class Jobs:
         return parts.pop() if parts else request.ranks_per_host
 
 
+def _counted_rate(job: JobSpec, rate: float, most: float) -> float:
+    """Return what a rate counts; of a job without any known rate, one that may be had counts without end."""
+    needed = job.needed_samples_per_second
+    if most > 0:
+        return job.weight * (rate if needed is None else min(rate, needed)) / most
+    return math.inf if math.isinf(rate) else 0.0
+
+
 _EQUAL = "hosts are shared in equal parts: take ranks that divide those of the host"
 
 
 def rate_of(outcome: PointOutcome | None, *, at_best: bool = False) -> float | None:
-    """Return the samples per second of a point's plan, or of the best that its bound allows; ``None`` if not known."""
-    if outcome is None or outcome.figures is None:
+    """Return the samples per second of a point's plan, ``None`` if it has none; or of the best that is possible.
+
+    At best they are infinite where no bound is known, and ``None`` where there is no plan.
+    """
+    found = None if outcome is None or outcome.figures is None else outcome.figures.samples_per_second
+    if not at_best:
+        return found
+    if outcome is not None and outcome.state in (INFEASIBLE, INVALID):
         return None
-    found = outcome.figures.samples_per_second
-    return max(found or 0.0, outcome.at_best.samples_per_second or 0.0) if at_best and outcome.at_best else found
+    bound = None if outcome is None or outcome.at_best is None else outcome.at_best.samples_per_second
+    return math.inf if bound is None else max(found or 0.0, bound)
 
 
 def _shapes(job: JobSpec) -> list[tuple[str, Mapping[str, Any]]]:

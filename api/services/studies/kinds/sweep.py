@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from api.schemas.study import MAX_POINTS, AxisSpec, SweepSpec
-from api.services.studies.rules.base import Outcomes, Point
+from api.services.studies.rules.base import CANCELLED, FAILED, NO_PLAN, Outcomes, Point
 from api.services.studies.rules.figures import machine_figures
 from api.services.studies.rules.front import longest_useful_step, standings
+from api.services.studies.rules.keys import key_of
 from api.services.studies.rules.specs import Impossible, changed, machines_of, steps_of, with_cutoff, with_warm_start
 from planner.errors import InvalidProblem, Issue
 
@@ -36,6 +37,7 @@ class Sweep:
         self._axes = [_values(axis) for axis in request.axes]
         self._names = [axis.field or f"axis {number}" for number, axis in enumerate(request.axes, start=1)]
         _check(self._axes)
+        _check_fields(self._axes)
 
     def next_points(self, ended: Outcomes) -> Sequence[Point]:
         """Return the points of the first round that has some left."""
@@ -48,8 +50,16 @@ class Sweep:
         return ()
 
     def answer(self, ended: Outcomes) -> dict[str, Any]:
-        """Return the front."""
-        return {"front": {"figures": list(self._request.front), "points": standings(ended, self._request.front)}}
+        """Return the front; points of which no plan is known, and that may have one, leave it unproven."""
+        unknown = []
+        for values in itertools.product(*self._axes):
+            outcome = ended.get(_key(values))
+            if outcome is None or outcome.state in (NO_PLAN, FAILED, CANCELLED):
+                machines = self._point(values).machines
+                if machines is not None:
+                    unknown.append(machine_figures(machines))
+        names = self._request.front
+        return {"front": {"figures": list(names), "points": standings(ended, names, unknown)}}
 
     def _earlier(self, ended: Outcomes, index: int) -> Outcomes:
         """Return what became of the points of the rounds before."""
@@ -81,7 +91,7 @@ class Sweep:
 
 
 def _key(values: Sequence[Value]) -> str:
-    return "/".join(value.label for value in values)
+    return key_of([value.label for value in values])
 
 
 def _values(axis: AxisSpec) -> list[Value]:
@@ -99,6 +109,21 @@ def _values(axis: AxisSpec) -> list[Value]:
 def _label(value: object) -> str:
     """Return a value as the name of its points has it."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _check_fields(axes: Sequence[Sequence[Value]]) -> None:
+    """Refuse two axes that set one field, of which the second would hide the first."""
+    seen: dict[str, int] = {}
+    issues = []
+    for number, axis in enumerate(axes):
+        for field in sorted({field for value in axis for field in value.changes}):
+            if field in seen:
+                message = f"axis {seen[field]} sets {field}, too"
+                hint = "name each field in one axis"
+                issues.append(Issue(code="invalid-value", pointer=f"/axes/{number}", message=message, hint=hint))
+            seen.setdefault(field, number)
+    if issues:
+        raise InvalidProblem(tuple(issues))
 
 
 def _check(axes: Sequence[Sequence[Value]]) -> None:

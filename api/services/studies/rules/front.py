@@ -30,8 +30,14 @@ def costs_of(figures: Figures, names: Sequence[str]) -> list[float] | None:
     ]
 
 
-def standings(outcomes: Mapping[str, PointOutcome], names: Sequence[str]) -> list[dict[str, object]]:
-    """Return where each point with a plan stands, those of the front first, in the order of the first figure."""
+def standings(
+    outcomes: Mapping[str, PointOutcome], names: Sequence[str], unplanned: Sequence[Figures] = ()
+) -> list[dict[str, object]]:
+    """Return where each point with a plan stands, those of the front first, in the order of the first figure.
+
+    ``unplanned`` are the figures of machines of points that may have plans and of which none is known: such a plan may
+    be as good as can be in all other figures.
+    """
     keys: list[str] = []
     found: list[list[float]] = []
     at_best: list[list[float]] = []
@@ -51,6 +57,8 @@ def standings(outcomes: Mapping[str, PointOutcome], names: Sequence[str]) -> lis
     by_bound = _dominates(costs, best)  # plan i dominates whatever plan j may have
     reaches = _dominates(best, costs)  # the best that i may have dominates plan j
     np.fill_diagonal(reaches, val=False)
+    if unplanned:
+        reaches = np.vstack([reaches, _dominates(np.array([_least(one, names) for one in unplanned]), costs)])
     standing = np.where(dominates.any(axis=0), np.where(by_bound.any(axis=0), DOMINATED, UNDECIDED), FRONT)
     order = sorted(range(len(keys)), key=lambda j: (standing[j] != FRONT, costs[j].tolist(), keys[j]))
     return [
@@ -62,6 +70,12 @@ def standings(outcomes: Mapping[str, PointOutcome], names: Sequence[str]) -> lis
         }
         for j in order
     ]
+
+
+def _least(machines: Figures, names: Sequence[str]) -> list[float]:
+    """Return the costs that no plan of a point is below of which only the machines are known."""
+    known = [costs_of(machines, [name]) if name in OF_MACHINES else None for name in names]
+    return [-np.inf if one is None else one[0] for one in known]
 
 
 def _dominates(better: Floats, worse: Floats) -> Bools:

@@ -1,7 +1,6 @@
 """The specs of points: the study's spec with some fields set."""
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,11 +12,16 @@ from api.services.studies.rules.figures import Machines
 from api.specs.input.changes import UnknownPlace, set_field
 from cost_models.errors import UnknownProfile
 from cost_models.hardware.profiles_loader import load_profile
+from planner.domain.problem.cluster import MAX_RANKS
 
 GLOBAL_BATCH_SIZE = "global_batch_size"
 _BATCH = ("model", "batch_size_per_rank")
 _CUTOFF = ("solver", "cutoff_seconds")
 _WARM_START = ("solver", "warm_start")
+_OBJECTIVES_WITH_CUTOFF = (None, "step_time")
+#: Fields that add to the objective what no step takes, or put others before it.
+_NO_CUTOFF_WITH = ("objectives", "previous_plan", "serving")
+_LEARNED = "learned"  # how names of cost models begin that have no bounds
 _LEAST_SECONDS = 1e-9  # of a cutoff
 _BEYOND = 1 + 1e-6  # what is as long as the limit is not beyond it
 
@@ -36,10 +40,12 @@ def changed(given: SpecOfPoints, changes: Mapping[str, Any]) -> dict[str, Any]:
                 batch = value
             else:
                 set_field(spec, field.split("."), value)
+        if batch is not None:
+            set_field(spec, _BATCH, _batch_per_rank(spec, batch))
     except UnknownPlace as error:
         raise Impossible(str(error)) from None
-    if batch is not None:
-        set_field(spec, _BATCH, _batch_per_rank(spec, batch))
+    if not isinstance(spec.get("solver"), dict | None):
+        raise Impossible("the spec's solver is no object")
     return spec
 
 
@@ -50,7 +56,8 @@ def _batch_per_rank(spec: Mapping[str, Any], batch: Any) -> int:
     hosts, per_host = _shape(spec)
     num_ranks = hosts * per_host
     if batch % num_ranks:
-        down, up = batch // num_ranks * num_ranks, math.ceil(batch / num_ranks) * num_ranks
+        down = batch // num_ranks * num_ranks
+        up = down + num_ranks
         nearest = f"{down:,} or {up:,}" if down else f"{up:,}"
         raise Impossible(
             f"a batch of {batch:,} samples is no multiple of {num_ranks:,} ranks; the nearest are {nearest}"
@@ -71,6 +78,8 @@ def _shape(spec: Mapping[str, Any]) -> tuple[int, int]:
             raise Impossible(str(error)) from None
     if type(hosts) is not int or type(per_host) is not int or hosts < 1 or per_host < 1:
         raise Impossible("num_hosts and ranks_per_host are whole numbers above 0")
+    if hosts * per_host > MAX_RANKS:
+        raise Impossible(f"the cluster has more than {MAX_RANKS:,} ranks; take fewer hosts")
     return hosts, per_host
 
 
@@ -99,10 +108,21 @@ def dense_compute_seconds(spec: Mapping[str, Any]) -> float:
     return sum(float(one) for one in given if isinstance(one, int | float) and one > 0)
 
 
+def takes_cutoff(spec: Mapping[str, Any]) -> bool:
+    """Whether the bound of a spec's objective is one of the step, so that a cutoff of the step may end its solve."""
+    if spec.get("objective") not in _OBJECTIVES_WITH_CUTOFF or any(spec.get(name) for name in _NO_CUTOFF_WITH):
+        return False
+    return not str(spec.get("cost_model")).startswith(_LEARNED)
+
+
 def with_cutoff(spec: Mapping[str, Any], step_seconds: float | None) -> dict[str, Any]:
-    """Return a spec whose solve ends as soon as its bound shows that no whole step is shorter than that."""
+    """Return a spec whose solve ends as soon as its bound shows that no whole step is shorter than that.
+
+    A spec of which no bound of the step is known, or that has a cutoff of its own, stays as it is.
+    """
     changed_spec = copy.deepcopy(dict(spec))
-    if step_seconds is not None:
+    own = (spec.get("solver") or {}).get("cutoff_seconds")
+    if step_seconds is not None and own is None and takes_cutoff(spec):
         embeddings = step_seconds * _BEYOND - dense_compute_seconds(spec)
         if embeddings <= MAX_CUTOFF_SECONDS:
             set_field(changed_spec, _CUTOFF, max(embeddings, _LEAST_SECONDS))
@@ -111,8 +131,8 @@ def with_cutoff(spec: Mapping[str, Any], step_seconds: float | None) -> dict[str
 
 def with_warm_start(point: Point, before: PointOutcome | None) -> Point:
     """Return a point whose search begins with the plan of another one."""
-    if before is None or before.plan_digest is None or point.spec is None:
-        return point
+    if before is None or before.plan_digest is None or point.spec is None or point.spec.get("previous_plan"):
+        return point  # a search begins at the previous plan if there is one
     spec = copy.deepcopy(dict(point.spec))
     set_field(spec, _WARM_START, {"digest": before.plan_digest})
     return replace(point, spec=spec)
@@ -123,9 +143,12 @@ def steps_of(
 ) -> Sequence[float | int]:
     """Return the values of a range, whole numbers as such; at most ``most + 1`` of them."""
     found: list[float | int] = []
-    value = first
+    value = float(first)
     while value <= last * (1 + 1e-12) and len(found) <= most:
         found.append(int(value) if float(value).is_integer() else value)
         index = len(found)
-        value = first + index * step if step is not None else first * (factor or 1.0) ** index
+        try:
+            value = first + index * step if step is not None else first * (factor or 1.0) ** index
+        except OverflowError:  # beyond any last value
+            break
     return found

@@ -74,6 +74,15 @@ def test_a_spec_and_prices_may_be_files_of_their_own(run: Run, tmp_path: Path) -
     assert [point["figures"]["price_per_hour"] for point in points_in(out)] == [1.0, 2.0]
 
 
+def test_a_study_that_goes_on_has_the_prices_of_now(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for price in (100.0, 40.0):
+        path = written(tmp_path, axes=AXES[:1], prices={"dgx-h100-80g": {"price_per_host_hour": price}})
+        answer = run("study", path, "-o", out, "--processes", "1")
+        assert [point["figures"]["price_per_hour"] for point in points_in(out)] == [price, 2 * price]
+    assert answer.err.count("done before") == 2
+
+
 def test_what_is_wrong_is_reported_with_its_place(run: Run, tmp_path: Path) -> None:
     answer = run("study", written(tmp_path, axes=[{"field": "a"}], front=["speed"]), "-o", tmp_path / "out")
     assert answer.code == 1

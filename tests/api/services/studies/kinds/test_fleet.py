@@ -149,3 +149,15 @@ def test_what_contradicts_itself_is_refused(fields: dict[str, object], pointer: 
     with pytest.raises(InvalidProblem) as caught:
         study(fleet(**fields))
     assert caught.value.issues[0].pointer.startswith(pointer)
+
+
+@pytest.mark.parametrize("target", [{"step_seconds": 0.01}, {"samples_per_second": 1e9}, {"requests_per_second": 5}])
+def test_a_bound_that_says_nothing_of_the_target_proves_nothing(target: dict[str, float]) -> None:
+    one, ended = study(fleet(hosts=[1, 2], host_range=None, target=target)), {}
+    while points := one.next_points(ended):
+        for point in points:
+            base = machine_figures(point.machines)
+            found = with_step(base, 1.0, is_whole_step=False)
+            ended[point.key] = PointOutcome(state=PLANNED, figures=found, at_best=base)
+    (found,) = one.answer(ended)["machines"]
+    assert (found["is_proven"], found["undecided_hosts"]) == (False, [1, 2])

@@ -9,7 +9,7 @@ import pytest
 
 from api.services.studies.kinds.packing import Candidate, allocated, places_of
 from api.services.studies.kinds.registry import parse_study, study_of
-from api.services.studies.rules.base import PLANNED, Point, PointOutcome
+from api.services.studies.rules.base import FAILED, INFEASIBLE, NO_PLAN, PLANNED, Point, PointOutcome
 from api.services.studies.rules.figures import machine_figures, with_step
 from planner.errors import InvalidProblem
 from tests.support.service.specs import tiny
@@ -169,3 +169,32 @@ def test_what_is_no_part_of_the_fleet_is_refused_all_at_once() -> None:
         ("/jobs/1/hosts", "1 of 2 clusters stand more than once"),
         ("/jobs/1/label", "another job has this label"),
     ]
+
+
+@pytest.mark.parametrize("state", [PLANNED, NO_PLAN, FAILED, INFEASIBLE])
+def test_a_target_is_out_of_reach_only_if_bounds_say_so(state: str) -> None:
+    one, ended = study(jobs(job("a", samples_per_second=1e9))), {}
+    while points := one.next_points(ended):
+        for point in points:
+            base = machine_figures(point.machines) if state == PLANNED else None
+            found = None if base is None else with_step(base, 1.0, is_whole_step=False)
+            ended[point.key] = PointOutcome(state=state, figures=found, at_best=base)
+    answer = one.answer(ended)
+    assert answer["most_targets_met"] == (state != INFEASIBLE)
+    assert answer["jobs"][0]["can_meet_target"] == (state != INFEASIBLE)
+    json.dumps(answer, allow_nan=False)
+
+
+def test_a_rate_without_a_bound_bounds_no_allocation() -> None:
+    one, ended = study(jobs(job("a"))), {}
+    while points := one.next_points(ended):
+        ended |= {point.key: PointOutcome(state=NO_PLAN) for point in points}
+    assert one.answer(ended)["at_most_weighted_rate"] is None
+
+
+def test_clusters_of_jobs_with_slashes_in_their_labels_are_points_apart() -> None:
+    shapes = [{"label": one, "set": {"name": "x"}} for one in ("b/c", "c")]
+    given = jobs(job("a", hosts=None, shapes=shapes[:1]), job("a/b", hosts=None, shapes=shapes[1:]))
+    for one in given["jobs"]:
+        del one["hosts"]
+    assert len({point.key for point in study(given).next_points({})}) == 2

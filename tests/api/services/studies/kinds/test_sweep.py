@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from api.services.studies.kinds.registry import parse_study, study_of
-from api.services.studies.rules.base import INVALID, PLANNED, Point, PointOutcome
+from api.services.studies.rules.base import (
+    CANCELLED,
+    FAILED,
+    INFEASIBLE,
+    INVALID,
+    NO_PLAN,
+    PLANNED,
+    Point,
+    PointOutcome,
+)
 from api.services.studies.rules.figures import machine_figures, with_step
 from planner.errors import InvalidProblem
 from tests.support.service.specs import tiny
@@ -136,3 +145,79 @@ def test_an_unknown_kind_is_refused_with_those_that_there_are() -> None:
         parse_study(json.dumps(sweep() | {"kind": "sweeep"}).encode())
     assert caught.value.issues[0].pointer == "/kind"
     assert "did you mean sweep?" in caught.value.issues[0].hint
+
+
+PREVIOUS = {"digest": f"sha256:{'b' * 64}", "remaining_steps": 3}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"objective": "max_rank_time"},
+        {"objectives": [{"name": "step_time"}]},
+        {"previous_plan": PREVIOUS},
+        {"cost_model": "learned"},
+    ],
+)
+def test_a_bound_that_is_not_of_the_step_cuts_nothing_off(given: dict[str, Any]) -> None:
+    points = all_points(sweep(front=["samples_per_second"], spec=tiny(**given)))
+    assert all("cutoff_seconds" not in point.spec["solver"] for point in points)
+
+
+def test_a_search_begins_at_the_previous_plan_alone() -> None:
+    points = all_points(sweep(spec=tiny(previous_plan=PREVIOUS)))
+    assert all("warm_start" not in point.spec["solver"] for point in points)
+
+
+def test_a_cutoff_of_the_spec_stays() -> None:
+    points = all_points(sweep(front=["samples_per_second"], spec=tiny(solver__cutoff_seconds=1e-7)))
+    assert {point.spec["solver"]["cutoff_seconds"] for point in points} == {1e-7}
+
+
+def test_labels_with_slashes_or_without_end_name_points_apart() -> None:
+    first = {"variants": [{"label": one, "set": {"name": "a"}} for one in ("1", "1/2")]}
+    last = {"variants": [{"label": one, "set": {"solver.seed": 1}} for one in ("2/3", "3")]}
+    assert len({point.key for point in all_points(sweep(first, last))}) == 4
+    texts = [*("x" * 5000 + end for end in "ab"), "a\u0000b", "a\nb"]
+    keys = [point.key for point in all_points(sweep({"field": "name", "values": texts}))]
+    assert len(set(keys)) == 4
+    assert all(len(key) <= 100 and key.isprintable() for key in keys)
+
+
+def test_two_axes_of_one_field_are_refused() -> None:
+    ((pointer, message),) = issues_of(sweep(HOSTS, HOSTS | {"values": [3, 4]}))
+    assert pointer == "/axes/1"
+    assert "hardware.num_hosts" in message
+
+
+@pytest.mark.parametrize("state", [None, NO_PLAN, FAILED, CANCELLED, INFEASIBLE])
+def test_a_front_is_proven_if_no_point_without_a_plan_can_have_one(state: str | None) -> None:
+    one = study(sweep(HOSTS, front=["samples_per_second"]))
+    (first,) = one.next_points({})
+    outcomes = {first.key: ended(first)}
+    (second,) = one.next_points(outcomes)
+    if state is not None:
+        outcomes[second.key] = PointOutcome(state=state)
+    (point,) = one.answer(outcomes)["front"]["points"]
+    assert point["is_proven"] == (state == INFEASIBLE)
+    # More hosts are no better in the number of hosts, whatever their plan.
+    fewest = study(sweep(HOSTS, front=["num_hosts"]))
+    assert fewest.answer(outcomes)["front"]["points"][0]["is_proven"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "axis", "fields"),
+    [
+        ({"model": [], "hardware": {"profile": "dgx-h100-80g"}}, HOSTS, {"global_batch_size": 64}),
+        (tiny(solver=[]), HOSTS, {}),
+        (tiny(), {"field": "hardware.num_hosts", "values": [1, 10**400]}, {}),
+        (tiny(), {"field": "global_batch_size", "values": [10**400 + 1, 16]}, {}),
+        (tiny(), {"field": "hardware.num_hosts", "range": {"first": 1, "last": 1e308, "factor": 1e300}}, {}),
+    ],
+)
+def test_values_of_any_size_and_kind_make_points_that_say_what_is_wrong(
+    spec: object, axis: object, fields: dict[str, object]
+) -> None:
+    prices = {"dgx-h100-80g": {"price_per_host_hour": 1.5}}
+    points = all_points(sweep(axis, spec=spec, prices=prices, **fields))
+    assert any(point.issue for point in points)

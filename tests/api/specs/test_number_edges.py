@@ -53,9 +53,21 @@ SERVED = tiny(
     hardware__overrides={"host_link_message_seconds": 1e-6},
     model__tables__0__optimizer="none",
     model__tables__1__optimizer="none",
-    serving={"samples_per_request": 16, "requests_per_second": 10.0, "utilization_limit": 0.9},
+    serving={"samples_per_request": 16, "requests_per_second": 10.0, "utilization_limit": 0.9, "p99_seconds": 1.0},
 )
 del SERVED["model"]["batch_size_per_rank"]
+KV_CACHE = {"tokens_per_user": 16.0, "recompute_seconds": 1e-3, "hit_rates": [[10.0, 0.5]]}
+KV_SHAPE = {"layers": 2, "kv_heads": 2, "head_dim": 8, "data_type": "bf16"}
+
+
+def with_kv_cache(**cache: object) -> dict[str, Any]:
+    """The served spec with a cache of keys and values."""
+    spec = copy.deepcopy(SERVED)
+    del spec["serving"]["p99_seconds"]
+    spec["serving"]["kv_cache"] = {**KV_CACHE, **cache}
+    return spec
+
+
 #: Together they have every number of a spec.
 SPECS: Mapping[str, dict[str, Any]] = {
     "everything": tiny(
@@ -154,6 +166,8 @@ SPECS: Mapping[str, dict[str, Any]] = {
         hardware__replica_groups={"sharding_group_size": 2, "sync_interval_steps": 10},
     ),
     "served": SERVED,
+    "keys and values": with_kv_cache(sizes_bytes=[1e6], bytes_per_token=512.0),
+    "shape of keys and values": with_kv_cache(sizes_bytes=[1e6], shape=KV_SHAPE),
 }
 SPECS["split"]["model"]["tables"][1]["features"] = FEATURES
 del SPECS["split"]["model"]["tables"][1]["pooling_factor"]

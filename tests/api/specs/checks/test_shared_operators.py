@@ -68,7 +68,7 @@ def test_other_runtimes_have_no_such_tables() -> None:
 
 def test_managed_collisions_are_not_dynamicembs() -> None:
     pointer, message, hint = one(table(hash_table={"mode": "zch", "eviction": "lfu", "eviction_interval": 10}))
-    assert (pointer, hint) == ("/0/hash_table/mode", "use the runtime torchrec, or one of dynamicemb")
+    assert (pointer, hint) == ("/0/hash_table/mode", "use the runtime torchrec or torcheasyrec, or one of dynamicemb")
     assert "the runtime dynamicemb has no zch" in message
 
 

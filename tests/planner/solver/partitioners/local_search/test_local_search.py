@@ -252,7 +252,7 @@ def test_few_tables_get_several_runs_that_begin_afresh(
     begun: list[tuple[float, bool]] = []
     seeds: list[int] = []
 
-    def settle(run: AnnealingRun, hint: object, known: object) -> None:
+    def settle(run: AnnealingRun, hint: object, known: object, **_: object) -> None:
         begun.append((run._effort.spent_of_whole, known is not None))  # noqa: SLF001
         run._effort.spend(run._effort.total_seconds)  # noqa: SLF001
         seeds.append(next(run._seeds))  # noqa: SLF001
@@ -272,7 +272,7 @@ def test_a_plan_that_runs_already_begins_every_run(monkeypatch: pytest.MonkeyPat
     moving = with_move(priced, start)
     known: list[bool] = []
 
-    def settle(run: AnnealingRun, _: object, start: object) -> None:
+    def settle(run: AnnealingRun, _: object, start: object, **_options: object) -> None:
         known.append(start is not None)
         run._effort.spend(run._effort.total_seconds)  # noqa: SLF001
 

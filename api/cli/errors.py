@@ -13,6 +13,7 @@ from planner.errors import InvalidProblem, Issue, SolverDefect, UnsupportedReque
 _USAGE = "Error: "  # what Typer begins a message with
 MAX_COLUMNS = 80
 UNAUTHORIZED = 401
+NOT_FOUND = 404
 
 
 class ExitCode(IntEnum):

@@ -9,10 +9,11 @@ from urllib.parse import quote
 
 import httpx
 
-from .channel_calls import channel_path, rolled_back
+from .channel_calls import ChannelCalls, channel_path, rolled_back
 from .documents import canonical_bytes, parse_object
 from .errors import NoPlan, ProblemError, SolveTimeout, UnexpectedAnswer
 from .fetched import FetchedPlan, RankSlice, fetched_plan, fetched_slice
+from .solve_calls import SolveCalls
 from .study_calls import StudyCalls
 from .transport import RetryPolicy, Transport
 
@@ -75,6 +76,16 @@ class PlannerClient:
 
     def close(self) -> None:
         self._transport.close()
+
+    @property
+    def solves(self) -> SolveCalls:
+        """Lists of solves, cancellations and retries."""
+        return SolveCalls(self._transport)
+
+    @property
+    def channels(self) -> ChannelCalls:
+        """Lists of channels, and what they pointed at."""
+        return ChannelCalls(self._transport)
 
     @property
     def studies(self) -> StudyCalls:

@@ -30,6 +30,12 @@ class StudyCalls:
         response = self._transport.request("GET", _path(study_id), params=params, server_wait_seconds=wait)
         return parse_object(response.content, "the study")
 
+    def newest(self, num_studies: int) -> list[dict[str, object]]:
+        """Return the newest studies, at most 500, without their answers."""
+        params: dict[str, str | list[str]] = {"page_size": str(num_studies)}
+        response = self._transport.request("GET", "/v1/studies", params=params)
+        return cast("list[dict[str, object]]", parse_object(response.content, "the list of studies")["studies"])
+
     def points(self, study_id: str) -> list[dict[str, object]]:
         """Return the points of a study, as far as there are any yet."""
         response = self._transport.request("GET", f"{_path(study_id)}/points")

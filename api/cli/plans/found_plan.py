@@ -7,8 +7,10 @@ from dataclasses import replace
 import typer
 
 from api.cli.errors import ExitCode, echo
-from api.cli.files import STDIN, PlanForm, print_document, write_plan
+from api.cli.files import STDIN, PlanForm, print_document
 from api.cli.interruptible import interruptible
+from api.cli.plans.plan_files import check_named, write_named_plan
+from api.cli.plans.progress import search_progress
 from api.cli.plans.solve_locally import compile_search, document_of
 from api.execution.processes.solve import answer_of, planned
 from api.execution.solves.results import result_of_answer
@@ -22,18 +24,29 @@ from planner.solver.problem import Reason
 FEASIBLE, CANCELLED = "FEASIBLE", "cancelled"
 
 
-def write_found(request: SolveRequest, output: str | None, form: PlanForm) -> CompactPlanDocument:
-    """Plan a request, write the plan to a file or to standard output, and return its document.
+def write_found(
+    request: SolveRequest, output: str | None, form: PlanForm, *, spec: str, quiet: bool = False
+) -> CompactPlanDocument:
+    """Plan a request with a line of progress, write the plan as ``write_named_plan``, and return its document.
 
     Raises
     ------
     typer.Exit
         There is no plan; why not was told.
     """
+    check_named(output)
     compile_search()
     best: deque[PlanResult] = deque(maxlen=1)  # a plan of many ranks has millions of shards
     try:
-        result = interruptible(lambda: planned(request, request.assumptions, best.append))
+        with search_progress(is_quiet=quiet) as progress:
+
+            def on_result(result: PlanResult) -> None:
+                best.append(result)
+                if (plan := result.plan) is not None:
+                    seconds = plan.evaluation.objective_seconds
+                    progress.update(seconds, plan.lower_bound_seconds, plan.relative_gap)
+
+            result = interruptible(lambda: planned(request, request.assumptions, on_result))
     except KeyboardInterrupt:
         result = _interrupted(best)
         echo("shardplan: interrupted; this is the best plan until then")
@@ -43,7 +56,7 @@ def write_found(request: SolveRequest, output: str | None, form: PlanForm) -> Co
             print_document(_result_document(result), as_json=output == STDIN)
         raise typer.Exit(ExitCode.INFEASIBLE if result.reason == Reason.INFEASIBLE else ExitCode.TROUBLE)
     document = document_of(request, result.plan)
-    write_plan(document, output, form)
+    write_named_plan(document, output, form, spec=spec)
     return document
 
 

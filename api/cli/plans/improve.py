@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 
 from api.cli.errors import echo
-from api.cli.files import Form, check_output, write_plan
+from api.cli.files import Form, check_output
 from api.cli.models.files import CostModelFile
 from api.cli.plans.documents import Output
 from api.cli.plans.evaluate import print_violations, print_warnings, reject_broken
 from api.cli.plans.found_plan import write_found
 from api.cli.plans.given import PlanFile, given
 from api.cli.plans.plan import Changes, CostModelName, Gap, SpecFile, TimeLimit
+from api.cli.plans.plan_files import write_named_plan
 from api.cli.plans.solve_locally import document_of
 from api.cli.statistics.command import StatisticsFiles
 from api.services.plans.reports import evaluation_of
@@ -67,7 +68,7 @@ def improve_command(
     same_sizes = request.problem.of_plan(placed.world_size, placed.kv_cache_bytes)
     # Whether ids are deduplicated stays open where the spec leaves that open.
     improved = replace(same_sizes, use_index_dedup=request.problem.use_index_dedup)
-    after = write_found(replace(request, problem=improved, previous=previous), output, form)
+    after = write_found(replace(request, problem=improved, previous=previous), output, form, spec=spec)
     echo(explain_improvement(before, after, is_legal=evaluation.valid))
     echo(compare_plans(before, after))
 
@@ -90,7 +91,7 @@ def import_command(
     if not evaluation.valid or evaluation.score is None:
         reject_broken(evaluation)
     document = _document(request, plan)
-    write_plan(document, output, form)
+    write_named_plan(document, output, form, spec=spec)
     echo(f"{request.name}: {document['plan_digest']}")
 
 

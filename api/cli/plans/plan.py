@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from api.cli.errors import echo, issues_of, print_issues, report
+from api.cli.admin.client_key import TokenFile
+from api.cli.errors import BadInput, echo, issues_of, print_issues, report
 from api.cli.files import (
     AsJson,
     Form,
+    PlanForm,
     check_output,
     parse_assignment,
     print_document,
@@ -17,15 +19,19 @@ from api.cli.files import (
     with_changes,
 )
 from api.cli.models.files import CostModelFile, chosen_cost_model
+from api.cli.plans.plan_files import check_named
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.services.plans.reports import validation_of
 from api.specs.input.json import read_json
-from api.specs.parse import parse_spec
+from api.specs.parse import is_well_formed, parse_spec
 from api.specs.plans.registry import foreign_text, is_foreign
 from api.specs.references.resolve import Library
+from api.specs.request import SolveRequest
 from cost_models.text.number_text import counted
 from planner.errors import InvalidProblem, UnsupportedRequest
+from planner.output.compact_plan_document import CompactPlanDocument
 from planner.output.explain.text.plan import explain_plan
+from planner.output.explain.text.summary import summarise_plan
 
 SpecFile = Annotated[str, typer.Argument(metavar="SPEC.json", help="The spec; - reads standard input.")]
 Changes = Annotated[
@@ -40,8 +46,18 @@ CostModelName = Annotated[str | None, typer.Option("--cost-model", help="Replace
 def plan_command(
     spec: SpecFile,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="PLAN.json", help="Where to write the plan, else stdout.")
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PLAN.json",
+            help="Where to write the plan; else stdout, or a file if that is a terminal.",
+        ),
     ] = None,
+    server: Annotated[
+        str | None, typer.Option(metavar="URL", help="Let a service plan, instead of this machine.")
+    ] = None,
+    token_file: TokenFile = None,
     cost_model: CostModelName = None,
     cost_model_file: CostModelFile = None,
     objective: Annotated[str | None, typer.Option(help="step_time, max_rank_time or request_latency.")] = None,
@@ -70,11 +86,10 @@ def plan_command(
     statistics: StatisticsFiles = None,
     changes: Changes = None,
     form: Form = "long",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary on stderr.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="All that is known of the plan, in place of a screen.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on stderr.")] = False,
 ) -> None:
     """Plan a spec: writes the plan, and a summary for people on stderr."""
-    from api.cli.plans.found_plan import write_found  # it loads the searches, which commands that check do not need
-
     cost_model, find_model = chosen_cost_model(cost_model, cost_model_file)
     options: dict[tuple[str, ...], object] = {
         ("cost_model",): cost_model,
@@ -95,13 +110,55 @@ def plan_command(
     if warm_start is not None:
         options["solver", "warm_start", "plan"] = _plan_of_file(warm_start)
     check_output(output, spec, *(one for one in (previous, checkpoint_plan, warm_start) if one is not None))
-    library = Library(find_statistics=found_statistics(statistics).get, find_model=find_model)
-    request = parse_spec(changed_spec(spec, options, changes), library)
+    content = changed_spec(spec, options, changes)
+    if server is None:
+        library = Library(find_statistics=found_statistics(statistics).get, find_model=find_model)
+        found = _planned_here(parse_spec(content, library), output, form, spec=spec, quiet=quiet)
+    else:
+        _check_remote(statistics, cost_model_file)
+        found = _planned_by(server, token_file, content, output, form, spec=spec, quiet=quiet)
+    if not quiet:
+        echo(explain_plan(found) if full else summarise_plan(found))
+
+
+def _planned_here(
+    request: SolveRequest, output: str | None, form: PlanForm, *, spec: str, quiet: bool
+) -> CompactPlanDocument:
+    from api.cli.plans.found_plan import write_found  # it loads the searches, which commands that check do not need
+
     if not quiet:
         print_issues(request.warnings)
-    found = write_found(request, output, form)
-    if not quiet:
-        echo(explain_plan(found))
+    return write_found(request, output, form, spec=spec, quiet=quiet)
+
+
+def _check_remote(statistics: Sequence[str] | None, cost_model_file: str | None) -> None:
+    """Reject files that a service cannot read."""
+    if statistics:
+        raise BadInput("--statistics is for planning here; the service knows those that were posted to /v1/statistics")
+    if cost_model_file is not None:
+        raise BadInput(
+            "--cost-model-file is for planning here; --cost-model names a model that the service fitted or has"
+        )
+
+
+def _planned_by(
+    server: str, token_file: str | None, content: bytes, output: str | None, form: PlanForm, *, spec: str, quiet: bool
+) -> CompactPlanDocument:
+    """Let a service plan a spec, follow its solve, and bring the plan."""
+    from api.cli.remote.connection import connected  # an HTTP library, which planning here does not need
+    from api.cli.remote.follow import conclude_solve, followed, print_solve_warnings
+
+    check_named(output)
+    document = read_json(content)
+    if not is_well_formed(content) or not isinstance(document, dict):
+        parse_spec(content)  # which raises what is wrong with the form
+        raise BadInput("the spec is no JSON object")
+    with connected(server, token_file) as client:
+        solve = client.submit(document)
+        if not quiet:
+            echo(f"shardplan: solve {solve['id']} at {server}: {solve['state']}")
+            print_solve_warnings(solve)
+        return conclude_solve(client, followed(client, solve, server, quiet=quiet), output, form, spec=spec)
 
 
 def _plan_of_file(path: str) -> object:

@@ -6,6 +6,7 @@ import pty
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -77,11 +78,49 @@ def test_people_get_words_and_the_json_where_they_ask(terminal: Terminal, comman
 
 @pytest.mark.usefixtures("plan")
 def test_commands_with_a_file_say_how_to_keep_what_is_not_shown(terminal: Terminal) -> None:
-    for command in (["plan", "spec.json"], ["export", "plan.json", "--format", "json"]):
-        answer = terminal(*command)
-        assert (answer.code, answer.out) == (0, "")
-        assert "-o FILE writes it" in answer.err
-        assert terminal(*command, "-o", "-").document["name"] == "two tables"
+    command = ["export", "plan.json", "--format", "json"]
+    answer = terminal(*command)
+    assert (answer.code, answer.out) == (0, "")
+    assert "-o FILE writes it" in answer.err
+    assert terminal(*command, "-o", "-").document["name"] == "two tables"
+
+
+def test_a_plan_is_written_to_a_file_of_its_own_and_never_over_another(
+    terminal: Terminal, run: Run, folder: Path
+) -> None:
+    answer = terminal("plan", "spec.json")
+    assert (answer.code, answer.out) == (0, "")
+    assert "the plan is in spec.plan.json" in answer.err
+    assert terminal("plan", "spec.json").code == 0  # the same plan takes the same file
+    first = (folder / "spec.plan.json").read_bytes()
+    assert [path.name for path in folder.glob("*.plan.json")] == ["spec.plan.json"]
+    other = terminal("plan", "spec.json", "--ranks-per-host", "1")
+    assert "the plan is in spec-2.plan.json" in other.err
+    assert (folder / "spec.plan.json").read_bytes() == first
+    assert json.loads((folder / "spec-2.plan.json").read_bytes())["world_size"] == 1
+    assert terminal("plan", "spec.json", "-o", "-").document["name"] == "two tables"
+    run("import", "spec.json", "spec.plan.json", "-o", "imported.json")
+    (folder / "spec.plan.json").unlink()
+    assert "the plan is in spec.plan.json" in terminal("improve", "spec.json", "imported.json").err
+
+
+def test_a_plan_named_like_a_path_stays_in_the_folder(
+    terminal: Terminal, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = json.dumps({**json.loads((folder / "spec.json").read_text()), "name": "_/../../ads / ranker"})
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(content.encode())))
+    assert terminal("plan", "-").code == 0
+    assert (folder / "_-..-..-ads-ranker.plan.json").exists()
+
+
+def test_a_folder_that_takes_no_plan_is_refused_before_the_search(
+    terminal: Terminal, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    answer = terminal("plan", "spec.json")
+    assert answer.code == 1
+    assert "name one elsewhere with -o" in answer.err
+    assert not list(folder.glob("*.plan.json"))
 
 
 @pytest.mark.usefixtures("folder")

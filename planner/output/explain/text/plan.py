@@ -67,7 +67,7 @@ COUNTABLE = ("default", "note")  # nouns; the others are adjectives of numbers
 
 
 def explain_plan(plan: CompactPlanDocument) -> str:
-    """Return a plan document as text, at most 80 columns wide."""
+    """Return all that people want to know of a plan document, at most 80 columns wide; see ``summarise_plan``."""
     sections = (
         _heading(plan),
         _objective(plan),
@@ -112,7 +112,7 @@ def _objective(plan: CompactPlanDocument) -> list[str]:
         "Objective",
         f"  {objective['name']:<{_NAME_WIDTH}}  {format_seconds(objective['seconds'])}"
         f"   lower bound {format_seconds(objective['lower_bound_seconds'])}"
-        f"   gap {_gap(objective['relative_gap'])}",
+        f"   gap {gap_text(objective['relative_gap'])}",
     ]
     for other in ("step_time", "max_rank_time"):
         seconds = objective.get(f"{other}_seconds")
@@ -156,7 +156,8 @@ def _serving(plan: CompactPlanDocument) -> list[str]:
     return lines
 
 
-def _gap(gap: float | None) -> str:
+def gap_text(gap: float | None) -> str:
+    """Return a gap in percent, as far as its digits say anything."""
     if gap is None:
         return "unknown"
     return f"{gap:.2%}" if gap < LARGEST_GAP_SHOWN else f"over {LARGEST_GAP_SHOWN:.0%}"

@@ -12,7 +12,9 @@ from api.specs.parse import parse_spec
 
 
 class Found:
-    """Stands for a plan."""
+    """Stands for an answer, without the plan that a line of progress reads."""
+
+    plan = None
 
 
 def test_a_better_plan_takes_the_place_of_the_one_before(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,5 +32,5 @@ def test_a_better_plan_takes_the_place_of_the_one_before(examples: Path, monkeyp
     monkeypatch.setattr(found_plan, "compile_search", lambda: None)
     request = parse_spec((examples / "dlrm_small.json").read_bytes())
     with pytest.raises(ValueError, match="enough"):
-        found_plan.write_found(request, None, "compact")
+        found_plan.write_found(request, None, "compact", spec="dlrm_small.json")
     assert alive == [False, False, True]

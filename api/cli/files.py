@@ -22,8 +22,8 @@ from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
 from planner.domain.formats.compact_form import CHECKPOINT, RANKS, is_compact, long_parts, long_value
 from planner.domain.formats.compaction import compact_document
 from planner.errors import InvalidProblem, Issue
-from planner.output.compact_plan_document import CompactPlanDocument
-from planner.output.plan_document import LoadsDocument, PlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.plan import LoadsDocument, PlanDocument
 
 STDIN = "-"
 #: Larger than the service takes; a file beyond it is no spec.

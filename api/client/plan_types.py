@@ -1,4 +1,4 @@
-"""What a launcher reads of a plan. Generated from planner/output/plan_document.py: edit that file, then run
+"""What a launcher reads of a plan. Generated from planner/output/documents: edit a module there, then run
 
 ``make generated``.
 """

@@ -1,6 +1,6 @@
 """pydantic's view of documents that the planner defines: names, types, descriptions and examples come from there.
 
-The planner may not import pydantic, so :mod:`planner.output.plan_document` has plain ``TypedDict`` classes.
+The planner may not import pydantic, so :mod:`planner.output.documents.plan` has plain ``TypedDict`` classes.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, create
 from pydantic_core import CoreSchema
 
 from api.schemas.base import Document
-from planner.output.field_example import Example
+from planner.output.documents.field_example import Example
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)

@@ -5,7 +5,7 @@ from pydantic import Field
 from api.schemas.base import Document
 from api.schemas.described import Defined
 from api.schemas.solve import IssueDocument
-from planner.output.plan_document import ScoreDocument
+from planner.output.documents.plan import ScoreDocument
 
 
 class EvaluationDocument(Document):

@@ -13,7 +13,8 @@ from api.schemas.spec import MAX_TABLES, SpecDocument
 from api.schemas.table import DataTypeName, Fraction, KernelName, PoolingName, SchemeName
 from api.schemas.torchrec_plan import TorchRecPlan
 from planner.domain.problem.cluster import MAX_RANKS
-from planner.output import compact_plan_document, plan_document
+from planner.output.documents import compact_plan as compact_plan_document
+from planner.output.documents import plan as plan_document
 
 RankCount = Annotated[int, Field(ge=1, le=MAX_RANKS)]
 #: Of all tables together: they become numbers in memory, 48 bytes each, whatever form the plan has.

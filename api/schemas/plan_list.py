@@ -4,7 +4,7 @@ from pydantic import Field
 
 from api.schemas.base import Document, Moment
 from api.schemas.described import described_by
-from planner.output.plan_document import ObjectiveDocument
+from planner.output.documents.plan import ObjectiveDocument
 
 
 @described_by(ObjectiveDocument)

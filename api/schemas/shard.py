@@ -9,7 +9,8 @@ from api.schemas.base import StrictModel
 from api.schemas.described import described_by
 from planner.domain.formats.compact_form import RANKS_PATTERN, num_shards, rank_ranges
 from planner.domain.problem.cluster import MAX_RANKS
-from planner.output import compact_plan_document, plan_document
+from planner.output.documents import compact_plan as compact_plan_document
+from planner.output.documents import plan as plan_document
 
 #: A scheme cuts a table into at most two column pieces per host, each into row blocks over
 #: the ranks of a host, or into as many parts as there are ranks: two shards per rank.

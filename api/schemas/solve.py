@@ -7,7 +7,8 @@ from pydantic import Field
 from api.schemas.base import BytesTaken, BytesThere, Document, Moment
 from api.schemas.described import described_by
 from api.store.solves.records import SolveRecord
-from planner.output import plan_document
+from planner.output.documents import plan as plan_document
+from planner.output.documents import search as search_document
 
 StateName = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 SpecDigest = Annotated[
@@ -29,7 +30,7 @@ class IssueDocument(Document):
     severity: str = Field(default="error", description="error or warning.", examples=["warning"])
 
 
-@described_by(plan_document.EvidenceDocument)
+@described_by(search_document.EvidenceDocument)
 class AssumptionDocument(Document):
     """Something that the spec left open, or a number and how well it is known."""
 

@@ -32,7 +32,7 @@ from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import digest
 from planner.domain.formats.compaction import compact_document
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph
 from planner.solver.problem import Reason
 

@@ -15,8 +15,8 @@ from api.services.plans.reports import evaluation_of
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
 from planner.errors import Issue
+from planner.output.documents.plan import ScoreDocument
 from planner.output.explain.text.fullest_ranks import fullest_ranks
-from planner.output.plan_document import ScoreDocument
 
 
 def evaluate_command(

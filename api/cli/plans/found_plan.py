@@ -17,7 +17,7 @@ from api.execution.solves.results import result_of_answer
 from api.schemas.solve import ResultDocument
 from api.specs.request import SolveRequest
 from planner.domain.plan.plan import PlanResult
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.infeasible import explain_no_plan
 from planner.solver.problem import Reason
 

@@ -20,7 +20,7 @@ from api.services.plans.reports import evaluation_of
 from api.specs.plans.document import GivenPlan
 from api.specs.request import SolveRequest
 from planner.domain.plan.movement import DEFAULT_MIN_RELATIVE_GAIN, MAX_REMAINING_STEPS, PreviousPlan
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.difference import compare_plans
 from planner.output.explain.text.improvement import explain_improvement
 from planner.verification.plan_from_placement import plan_of_placement

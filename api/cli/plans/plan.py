@@ -29,7 +29,7 @@ from api.specs.references.resolve import Library
 from api.specs.request import SolveRequest
 from cost_models.text.number_text import counted
 from planner.errors import InvalidProblem, UnsupportedRequest
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.plan import explain_plan
 from planner.output.explain.text.summary import summarise_plan
 

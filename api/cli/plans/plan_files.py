@@ -8,7 +8,7 @@ from pathlib import Path
 from api.cli.errors import BadInput, echo, system_errors
 from api.cli.files import STDIN, PlanForm, on_terminal, write_plan
 from api.specs.input.json import read_json
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 
 _SUFFIX = ".plan.json"
 _LONGEST_NAME = 100

@@ -10,7 +10,7 @@ from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.reshard import explain_reshard
 from planner.output.reshard.reshard_map import Optimizers, reads_of_rank, reshard_map, shape_of
 

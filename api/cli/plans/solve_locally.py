@@ -4,7 +4,7 @@ from api.cli.errors import echo
 from api.execution.processes.solve import facts_of
 from api.specs.request import SolveRequest
 from planner.domain.plan.plan import Plan
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.exporters.generic import to_document
 from planner.solver.partitioners.kernels.cache import compiling_alone, is_warm
 from planner.solver.partitioners.kernels.warm_up import warm

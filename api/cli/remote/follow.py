@@ -17,7 +17,7 @@ from api.cli.remote.text import ending_lines
 from api.client import PlannerClient
 from planner.domain.formats.compaction import compact_document
 from planner.errors import Issue
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 
 _ENDED = ("succeeded", "failed", "cancelled")
 _WAIT_SECONDS = 1.0  # between two looks, unless the solve ends before

@@ -27,7 +27,7 @@ from api.specs.references.resolve import Library
 from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import canonical_bytes, digest_of
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 
 _LOG = "study.jsonl"
 _PLANS = "plans"

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from api.schemas.study import PointFigures
+from api.schemas.studies.answers import PointFigures
 from planner.domain.formats.units import format_bytes, format_seconds
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")

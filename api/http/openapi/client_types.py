@@ -9,14 +9,14 @@ from typing import get_args
 from api.schemas.described import fields_of
 from planner.domain.formats import compact_form, reshard_bands
 from planner.domain.formats.canonical_json import DERIVED_SHARD_KEYS, DIGEST_KEYS, OPTIONAL_DIGEST_KEYS
-from planner.output.plan_document import PlanDocument, ShardDocument, TableDocument
-from planner.output.replica_groups_document import ReplicaGroupsDocument
+from planner.output.documents.plan import PlanDocument, ShardDocument, TableDocument
+from planner.output.documents.replica_groups import ReplicaGroupsDocument
 
 WIDTH = 120
 #: Where definitions stand, which is in front of their names.
-_MODULES = re.compile(r"planner\.output\.\w+\.")
+_MODULES = re.compile(r"planner\.output\.documents\.\w+\.")
 #: The client works with httpx alone, so it cannot import the definition.
-HEADER = '''"""What a launcher reads of a plan. Generated from planner/output/plan_document.py: edit that file, then run
+HEADER = '''"""What a launcher reads of a plan. Generated from planner/output/documents: edit a module there, then run
 
 ``make generated``.
 """

@@ -18,13 +18,15 @@ from api.schemas.cost_models import ActivationUpdate, CostModelRequest
 from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.measurements import JobTimes, MeasuredRows
 from api.schemas.plan import AnyEvaluationRequest, CompactPlanDocument, PlanDocument, PlanSlice
-from api.schemas.portfolio import PortfolioSpec
 from api.schemas.reshard import RankReads, ReshardMapDocument
-from api.schemas.scenarios import ScenariosSpec
 from api.schemas.solve import ProblemDocument
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import StatisticsDocument
-from api.schemas.study import JobsSpec, SmallestFleetSpec, SweepSpec
+from api.schemas.studies.fleet import SmallestFleetSpec
+from api.schemas.studies.jobs import JobsSpec
+from api.schemas.studies.portfolio import PortfolioSpec
+from api.schemas.studies.scenarios import ScenariosSpec
+from api.schemas.studies.sweep import SweepSpec
 from api.schemas.webhooks import WebhookRequest
 
 DESCRIPTION = """Decides how the embedding tables of a recommendation model are cut and placed on a training cluster.

@@ -12,7 +12,7 @@ from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_respons
 from api.http.routes.examples import SPECS
 from api.http.services import ServicesDep
 from api.schemas.number_text import NUMBER, WHOLE_NUMBER
-from api.schemas.study import (
+from api.schemas.studies.answers import (
     FrontDocument,
     PointDocument,
     PointList,

@@ -11,7 +11,7 @@ from api.services.plans.cache import PlanKey, SliceKey
 from api.services.plans.forms import COMPACT
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.formats.compact_form import ranks_of, rows_of, shards_on
-from planner.output.plan_document import HeadDocument
+from planner.output.documents.plan import HeadDocument
 
 #: What a plan takes in memory once its compact form is read, as a multiple of the bytes of that form.
 _MEMORY_OF_BYTES = 5

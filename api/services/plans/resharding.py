@@ -5,7 +5,7 @@ from typing import cast
 
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.domain.problem.problem import Problem
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.reshard.reshard_map import reads_of_rank, reshard_map
 
 

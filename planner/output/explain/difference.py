@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from planner.domain.formats.compact_form import shards_of
 from planner.domain.plan.change_limits import PricedPhase, PricedPlan, change_limits, phase_factors
-from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
+from planner.output.documents.compact_plan import CompactPlanDocument, CompactTableDocument
 from planner.output.explain.shard_groups import rank_loads
 from planner.output.explain.text.fullest_ranks import fullest_ranks, tiers_in_order
 

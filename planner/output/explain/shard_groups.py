@@ -3,8 +3,8 @@
 from typing import cast
 
 from planner.domain.formats.compact_form import num_shards, ranks_of, rows_of
-from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
-from planner.output.plan_document import RankDocument
+from planner.output.documents.compact_plan import CompactPlanDocument, CompactTableDocument
+from planner.output.documents.step import RankDocument
 
 
 def rank_loads(plan: CompactPlanDocument) -> list[RankDocument]:

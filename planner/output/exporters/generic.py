@@ -1,4 +1,4 @@
-"""Builds the plan document of the contract, :mod:`planner.output.plan_document`, in compact form."""
+"""Builds the plan document of the contract, :mod:`planner.output.documents.plan`, in compact form."""
 
 from collections.abc import Iterator
 from typing import TypedDict, cast
@@ -12,33 +12,32 @@ from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.plan import Evaluation, Plan, Prediction
 from planner.domain.problem.checkpoint import CheckpointLoad
-from planner.output.checkpoint_document import CheckpointDocument
-from planner.output.compact_plan_document import CompactCheckpointDocument, CompactPlanDocument, CompactTableDocument
-from planner.output.exporters.image import image_of
-from planner.output.growth_document import TableGrowthDocument
-from planner.output.index_dedup_document import IndexDedupDocument, IndexDedupSettingDocument
-from planner.output.kv_cache_document import KvCacheDocument, KvCacheSizeDocument
-from planner.output.plan_document import (
+from planner.output.documents.checkpoint import CheckpointDocument
+from planner.output.documents.compact_plan import CompactCheckpointDocument, CompactPlanDocument, CompactTableDocument
+from planner.output.documents.growth import TableGrowthDocument
+from planner.output.documents.index_dedup import IndexDedupDocument, IndexDedupSettingDocument
+from planner.output.documents.kv_cache import KvCacheDocument, KvCacheSizeDocument
+from planner.output.documents.plan import LoadsDocument, ScoreDocument, StepLoadsDocument, TerminationDocument
+from planner.output.documents.replica_groups import GroupSizeDocument, ReplicaGroupsDocument, ReplicaSyncDocument
+from planner.output.documents.search import (
     EvidenceDocument,
     FallbackDocument,
     GapPartsDocument,
-    LoadsDocument,
     MovementDocument,
     OrderedObjectiveDocument,
-    PhaseDocument,
     PredictionDocument,
+    SurrogateDocument,
+)
+from planner.output.documents.step import (
+    PhaseDocument,
     RankDocument,
-    ScoreDocument,
     ServingDocument,
     StartDocument,
     StashDocument,
-    StepLoadsDocument,
-    SurrogateDocument,
-    TerminationDocument,
     TierDocument,
     WholeStepDocument,
 )
-from planner.output.replica_groups_document import GroupSizeDocument, ReplicaGroupsDocument, ReplicaSyncDocument
+from planner.output.exporters.image import image_of
 from planner.pricing.checkpoint import late_upload
 
 

@@ -12,7 +12,7 @@ from planner.domain.formats.compaction import grouped_shards
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.options.runtimes.export import ExportFacts, PlanToExport, UnexportablePlan
 from planner.options.runtimes.registry import EXPORTS, RUNTIMES
-from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
+from planner.output.documents.compact_plan import CompactPlanDocument, CompactTableDocument
 
 FORMAT_VERSION = 1
 JSON = "json"

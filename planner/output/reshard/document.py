@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from planner.output.field_example import Example
+from planner.output.documents.field_example import Example
 
 #: What becomes of a table's optimizer state.
 StateOfTable = Literal["read", "lost", "none", "unknown"]

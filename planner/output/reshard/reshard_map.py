@@ -12,7 +12,7 @@ from planner.domain.plan.shards import Shards
 from planner.domain.problem.data_type import DATA_TYPES, DataType
 from planner.domain.problem.optimizer import Optimizer
 from planner.errors import Issue, SolverDefect, UnsupportedRequest
-from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
+from planner.output.documents.compact_plan import CompactPlanDocument, CompactTableDocument
 from planner.output.reshard.document import (
     BandDocument,
     RankReadsDocument,

@@ -1,5 +1,7 @@
 """Documents and models follow the definition of the plan document: every field, and nothing else."""
 
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Annotated, Any, NotRequired, TypedDict, is_typeddict
 
 import pytest
@@ -10,16 +12,22 @@ from api.schemas.described import Defined, described_by, fields_of
 from api.schemas.plan import CompactPlanDocument as AcceptedCompactPlan
 from api.schemas.plan import PlanDocument as AcceptedPlan
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.output import compact_plan_document, plan_document
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output import documents
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.field_example import Example
+from planner.output.documents.plan import PlanDocument, ScoreDocument
 from planner.output.exporters.generic import score_document
-from planner.output.field_example import Example
-from planner.output.plan_document import PlanDocument, ScoreDocument
 from tests.support.planning.long_plans import compact, to_document
 from tests.support.planning.whole_plan import whole_plan
 
 FACTS = {"name": "model", "spec_digest": "sha256:" + "1" * 64, "hardware_profile": "test"}
-DEFINITIONS = [one for one in {**vars(plan_document), **vars(compact_plan_document)}.values() if is_typeddict(one)]
+MODULES = [import_module(f"{documents.__name__}.{one.name}") for one in iter_modules(documents.__path__)]
+DEFINITIONS = [
+    one
+    for module in MODULES
+    for one in vars(module).values()
+    if is_typeddict(one) and one.__module__ == module.__name__
+]
 
 
 def test_a_plan_with_every_part_is_as_the_definition_has_it() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from api.schemas.study import MAX_POINTS, SmallestFleetSpec, TargetSpec, VariantSpec
+from api.schemas.studies.base import MAX_POINTS, VariantSpec
+from api.schemas.studies.fleet import SmallestFleetSpec, TargetSpec
 from api.services.studies.rules.base import INFEASIBLE, INVALID, Outcomes, Point, PointOutcome
 from api.services.studies.rules.figures import MORE_IS_BETTER, Figures, Machines
 from api.services.studies.rules.specs import Impossible, changed, machines_of, steps_of, with_cutoff

@@ -8,7 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from api.schemas.study import MAX_POINTS, JobSpec, JobsSpec
+from api.schemas.studies.base import MAX_POINTS
+from api.schemas.studies.jobs import JobSpec, JobsSpec
 from api.services.studies.kinds.packing import Candidate, allocated, places_of
 from api.services.studies.rules.base import INFEASIBLE, INVALID, Outcomes, Point, PointOutcome
 from api.services.studies.rules.keys import key_of

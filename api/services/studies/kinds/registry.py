@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from api.schemas.base import StrictModel
-from api.schemas.portfolio import PortfolioSpec
-from api.schemas.scenarios import ScenariosSpec
 from api.schemas.spec import SpecDocument
-from api.schemas.study import JobsSpec, SmallestFleetSpec, StudyBase, SweepSpec
+from api.schemas.studies.base import StudyBase
+from api.schemas.studies.fleet import SmallestFleetSpec
+from api.schemas.studies.jobs import JobsSpec
+from api.schemas.studies.portfolio import PortfolioSpec
+from api.schemas.studies.scenarios import ScenariosSpec
+from api.schemas.studies.sweep import SweepSpec
 from api.services.studies.kinds.fleet import SmallestFleet
 from api.services.studies.kinds.jobs import Jobs
 from api.services.studies.kinds.portfolio.portfolio import Portfolio

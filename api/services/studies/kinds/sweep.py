@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from api.schemas.study import MAX_POINTS, AxisSpec, SweepSpec
+from api.schemas.studies.base import MAX_POINTS
+from api.schemas.studies.sweep import AxisSpec, SweepSpec
 from api.services.studies.rules.base import CANCELLED, FAILED, NO_PLAN, Outcomes, Point
 from api.services.studies.rules.figures import machine_figures
 from api.services.studies.rules.front import longest_useful_step, standings

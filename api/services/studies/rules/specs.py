@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from api.schemas.spec import MAX_CUTOFF_SECONDS
-from api.schemas.study import MachinePriceSpec, SpecOfPoints
+from api.schemas.studies.base import MachinePriceSpec, SpecOfPoints
 from api.services.studies.rules.base import Point, PointOutcome
 from api.services.studies.rules.figures import Machines
 from api.specs.input.changes import UnknownPlace, set_field

@@ -2,8 +2,8 @@
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
-from planner.output.checkpoint_document import CheckpointFactsDocument, CheckpointSizeDocument
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.checkpoint import CheckpointFactsDocument, CheckpointSizeDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.layout import columns, paragraph
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cost_models.text.number_text import counted, number_ranges
 from planner.domain.formats.compact_form import shards_of
 from planner.domain.formats.units import format_bytes, format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
+from planner.output.documents.compact_plan import CompactPlanDocument, CompactTableDocument
 from planner.output.explain.difference import Pair, PlanDifference, difference
 from planner.output.explain.shard_groups import ranks_with
 from planner.output.explain.text.layout import columns, paragraph, short_digest, shortened

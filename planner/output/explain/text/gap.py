@@ -1,9 +1,9 @@
 """What the gap of a plan consists of, as text for people."""
 
 from planner.domain.formats.units import format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.search import GapPartsDocument
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import GapPartsDocument
 
 _LEAST_PART = 0.01  # of the gap, that is worth a word
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.growth import TableGrowthDocument
 from planner.output.explain.text.layout import paragraph
-from planner.output.growth_document import TableGrowthDocument
 
 #: Tables that are described; the plan has all.
 _MOST_TABLES = 8

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from planner.domain.formats.units import format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph
 
 #: What is less than this apart is the same to people.

@@ -2,9 +2,9 @@
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.index_dedup import IndexDedupDocument, IndexDedupSettingDocument
 from planner.output.explain.text.layout import columns, paragraph
-from planner.output.index_dedup_document import IndexDedupDocument, IndexDedupSettingDocument
 
 _STATES = {"ruled_out": "cannot win", "infeasible": "has no plan", "not_searched": "not searched"}
 

@@ -2,9 +2,9 @@
 
 from cost_models.text.number_text import number_text
 from planner.domain.formats.units import format_bytes, format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.kv_cache import KvCacheSizeDocument
 from planner.output.explain.text.layout import columns, paragraph
-from planner.output.kv_cache_document import KvCacheSizeDocument
 
 _STATES = {"ruled_out": "cannot win", "infeasible": "has no plan", "not_searched": "not searched"}
 

@@ -2,10 +2,10 @@
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.search import MovementDocument
 from planner.output.explain.text.layout import paragraph, short_digest
 from planner.output.explain.text.unit_of_work import unit_of_work
-from planner.output.plan_document import MovementDocument
 
 
 def movement_lines(plan: CompactPlanDocument) -> list[str]:

@@ -1,9 +1,9 @@
 """Ordered objectives of a plan, as text."""
 
 from planner.domain.formats.units import format_bytes, format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.search import OrderedObjectiveDocument
 from planner.output.explain.text.layout import INDENT, columns, paragraph
-from planner.output.plan_document import OrderedObjectiveDocument
 
 _CHANGED = 5e-4  # relative: what three digits show
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cost_models.text.number_text import at_most_text, counted, number_ranges, number_text
 from planner.domain.formats.units import format_bytes, format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument, CompactTableDocument
+from planner.output.documents.compact_plan import CompactPlanDocument, CompactTableDocument
+from planner.output.documents.step import RankDocument
 from planner.output.explain.shard_groups import bytes_of, rank_loads, ranks_with, shards_in
 from planner.output.explain.text.checkpoint import checkpoint_lines
 from planner.output.explain.text.fullest_ranks import fullest_ranks
@@ -33,7 +34,6 @@ from planner.output.explain.text.stash import stash_lines
 from planner.output.explain.text.step_memory import step_memory_lines
 from planner.output.explain.text.storage import storage_of, with_storage
 from planner.output.explain.text.whole_step import whole_step_lines
-from planner.output.plan_document import RankDocument
 
 #: One character per phase in the bars.
 PHASE_GLYPHS = {

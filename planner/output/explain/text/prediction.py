@@ -2,9 +2,10 @@
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.plan import ObjectiveDocument
+from planner.output.documents.search import PredictionDocument, SurrogateDocument
 from planner.output.explain.text.layout import paragraph
-from planner.output.plan_document import ObjectiveDocument, PredictionDocument, SurrogateDocument
 
 _MOST_SHOWN = 4
 

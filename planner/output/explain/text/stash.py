@@ -2,7 +2,7 @@
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph
 
 #: Tables that are named; the plan has all.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from planner.domain.formats.units import format_bytes
 from planner.domain.plan.step_memory import MemoryPhase
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.shard_groups import rank_loads
 from planner.output.explain.text.layout import INDENT, WIDTH, stacked_bar, wrapped
 

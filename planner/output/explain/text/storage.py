@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from planner.domain.formats.compact_form import num_shards
-from planner.output.compact_plan_document import CompactTableDocument
+from planner.output.documents.compact_plan import CompactTableDocument
 from planner.output.explain.text.layout import INDENT
 
 _PLAIN_KERNEL, _PLAIN_TYPE = "fused", "fp32"

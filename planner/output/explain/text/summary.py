@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from cost_models.text.number_text import counted
 from planner.domain.formats.units import format_bytes, format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
+from planner.output.documents.step import PhaseDocument, RankDocument
 from planner.output.explain.shard_groups import rank_loads, shards_in
 from planner.output.explain.text.fullest_ranks import fullest_ranks
 from planner.output.explain.text.layout import WIDTH, columns, short_digest, shortened, wrapped
 from planner.output.explain.text.plan import EVIDENCE_ORDER, gap_text
 from planner.output.explain.text.replica_groups import ranks_text
-from planner.output.plan_document import PhaseDocument, RankDocument
 
 #: Lines of a summary: a terminal of 24 lines also has the name of the file and the next prompt.
 MAX_LINES = 22

@@ -1,7 +1,7 @@
 """A whole training step with its dense part, as text for people."""
 
 from planner.domain.formats.units import format_seconds
-from planner.output.compact_plan_document import CompactPlanDocument
+from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph
 
 

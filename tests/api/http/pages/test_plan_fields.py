@@ -11,15 +11,20 @@ import pytest
 from planner.domain.plan.step_memory import MemoryPhase
 from planner.domain.problem.dense import Dense
 from planner.domain.problem.stash import Stash
-from planner.output import checkpoint_document, index_dedup_document, kv_cache_document, replica_groups_document
-from planner.output import plan_document as definition
+from planner.output.documents import checkpoint as checkpoint_document
+from planner.output.documents import index_dedup as index_dedup_document
+from planner.output.documents import kv_cache as kv_cache_document
+from planner.output.documents import plan as plan_document
+from planner.output.documents import replica_groups as replica_groups_document
+from planner.output.documents import search as search_document
+from planner.output.documents import step as step_document
 from planner.pricing.memory.ledger import LINES
 from planner.verification.evaluate_placement import score
 from tests.planner.verification.test_evaluate_placement import one_table_plan
 from tests.support.planning.builders import ROOFLINE, make_problem, make_table
 
 
-class _Assumption(definition.EvidenceDocument):
+class _Assumption(search_document.EvidenceDocument):
     """An entry of the evidence, with its key."""
 
     subject: str
@@ -27,34 +32,34 @@ class _Assumption(definition.EvidenceDocument):
 
 #: What variables of pages about plans hold, by their names.
 VARIABLES = {
-    "plan": definition.PlanDocument,
-    "objective": definition.ObjectiveDocument,
-    "termination": definition.TerminationDocument,
-    "provenance": definition.ProvenanceDocument,
-    "prediction": definition.PredictionDocument,
-    "shares": definition.SharesDocument,
-    "fallback": definition.FallbackDocument,
-    "analyticPhase": definition.AnalyticPhaseDocument,
-    "surrogate": definition.SurrogateDocument,
-    "serving": definition.ServingDocument,
-    "movement": definition.MovementDocument,
+    "plan": plan_document.PlanDocument,
+    "objective": plan_document.ObjectiveDocument,
+    "termination": plan_document.TerminationDocument,
+    "provenance": search_document.ProvenanceDocument,
+    "prediction": search_document.PredictionDocument,
+    "shares": search_document.SharesDocument,
+    "fallback": search_document.FallbackDocument,
+    "analyticPhase": search_document.AnalyticPhaseDocument,
+    "surrogate": search_document.SurrogateDocument,
+    "serving": step_document.ServingDocument,
+    "movement": search_document.MovementDocument,
     "checkpoint": checkpoint_document.CheckpointDocument,
     "size": checkpoint_document.CheckpointSizeDocument,
-    "rank": definition.RankDocument,
-    "memory": definition.StepMemoryDocument,
-    "stash": definition.StashDocument,
-    "phase": definition.PhaseDocument,
-    "start": definition.StartDocument,
-    "tier": definition.TierDocument,
-    "entry": definition.TableDocument,
-    "table": definition.TableDocument,
-    "shard": definition.ShardDocument,
+    "rank": step_document.RankDocument,
+    "memory": step_document.StepMemoryDocument,
+    "stash": step_document.StashDocument,
+    "phase": step_document.PhaseDocument,
+    "start": step_document.StartDocument,
+    "tier": step_document.TierDocument,
+    "entry": plan_document.TableDocument,
+    "table": plan_document.TableDocument,
+    "shard": plan_document.ShardDocument,
 }
 #: Variables of single files that hold something else: with their type if that is a part of a plan, too.
 EXCEPTIONS = {
-    "diff.js": {"a": definition.PlanDocument, "b": definition.PlanDocument},
+    "diff.js": {"a": plan_document.PlanDocument, "b": plan_document.PlanDocument},
     "plan_evidence.js": {"entry": _Assumption},
-    "plan_extra.js": {"entry": definition.RankBytesDocument},
+    "plan_extra.js": {"entry": search_document.RankBytesDocument},
     "plan_groups.js": {
         "groups": replica_groups_document.ReplicaGroupsDocument,
         "sync": replica_groups_document.ReplicaSyncDocument,
@@ -68,8 +73,11 @@ EXCEPTIONS = {
         "cache": kv_cache_document.KvCacheDocument,
         "size": kv_cache_document.KvCacheSizeDocument,
     },
-    "plan_gap.js": {"parts": definition.GapPartsDocument},
-    "plan_objectives.js": {"one": definition.OrderedObjectiveDocument, "point": definition.TradePointDocument},
+    "plan_gap.js": {"parts": search_document.GapPartsDocument},
+    "plan_objectives.js": {
+        "one": search_document.OrderedObjectiveDocument,
+        "point": search_document.TradePointDocument,
+    },
     "plan_facts.js": {"entry": None},  # of the list of plans
     "plan_use.js": {"entry": None},  # of the list of plans
     "plan_why.js": {"entry": None, "phase": None},  # of an explanation

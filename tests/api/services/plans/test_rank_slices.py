@@ -5,7 +5,7 @@ from typing import Any
 
 from api.services.plans.forms import COMPACT
 from api.services.plans.rank_slices import RankSlices
-from planner.output.plan_document import HeadDocument
+from planner.output.documents.plan import HeadDocument
 
 
 def group(ranks: str, cut: str | None = None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from api.schemas.portfolio import PortfolioSpec
+from api.schemas.studies.portfolio import PortfolioSpec
 from api.services.studies.kinds.portfolio.moves import Lost, Move, replaced_move, worst_move
 from api.specs.parse import parse_spec
 from api.specs.plans.document import parse_form, to_placement

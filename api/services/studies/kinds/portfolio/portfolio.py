@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from api.schemas.portfolio import PortfolioSpec
+from api.schemas.studies.portfolio import PortfolioSpec
 from api.services.studies.kinds.portfolio.library import PlannedMoves
 from api.services.studies.kinds.portfolio.moves import Move
 from api.services.studies.kinds.portfolio.restarts import restart_costs

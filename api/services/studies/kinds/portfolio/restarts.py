@@ -12,7 +12,7 @@ from where it is. With a spare it restarts with ``n`` hosts under the same plan,
 from collections.abc import Mapping
 from typing import Any
 
-from api.schemas.portfolio import PortfolioSpec
+from api.schemas.studies.portfolio import PortfolioSpec
 from api.services.studies.kinds.portfolio.moves import Move
 
 _SECONDS_PER_HOUR, _HOURS_PER_DAY = 3600.0, 24.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from api.schemas.scenarios import ScenariosSpec
+from api.schemas.studies.scenarios import ScenariosSpec
 from api.services.studies.kinds.robust.traffic import Scenario
 from api.services.studies.rules.base import Outcomes
 from api.services.studies.rules.comparison import Compared

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from api.execution.processes.scenarios import SearchTogether
-from api.schemas.scenarios import ScenariosSpec
+from api.schemas.studies.scenarios import ScenariosSpec
 from api.services.studies.kinds.robust.answer import LARGEST, MEAN, ROBUST, Evaluations, own_key
 from api.services.studies.kinds.robust.traffic import mixed, scenarios_of, weighted_mean
 from api.services.studies.rules.base import Outcomes, Point

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from api.schemas.scenarios import ScenariosSpec, SpreadSpec
+from api.schemas.studies.scenarios import ScenariosSpec, SpreadSpec
 from api.services.studies.rules.specs import Impossible, changed
 from planner.errors import InvalidProblem, Issue
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api.schemas.scenarios import ScenariosSpec
+from api.schemas.studies.scenarios import ScenariosSpec
 from api.services.studies.kinds.registry import parse_study
 from api.services.studies.kinds.robust.traffic import Scenario, mixed, scenarios_of, weighted_mean
 from planner.errors import InvalidProblem

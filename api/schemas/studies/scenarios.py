@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from api.schemas.base import StrictModel, Title, fields_disagree
-from api.schemas.study import FieldPath, StudySpec
+from api.schemas.studies.base import FieldPath, StudySpec
 
 MAX_SCENARIOS = 100
 Weight = Annotated[float, Field(gt=0, le=1e9)]

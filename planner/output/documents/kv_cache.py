@@ -2,7 +2,7 @@
 
 from typing import Annotated, TypedDict
 
-from planner.output.field_example import Example
+from planner.output.documents.field_example import Example
 
 
 class KvCacheSizeDocument(TypedDict):

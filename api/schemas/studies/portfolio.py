@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from api.schemas.base import StrictModel, fields_disagree
-from api.schemas.study import StudySpec
+from api.schemas.studies.base import StudySpec
 
 MAX_MEMBERS = 16
 HostCount = Annotated[int, Field(ge=1, le=4096)]

@@ -1,15 +1,10 @@
-"""The plan document in compact form: what differs from the long form of :mod:`planner.output.plan_document`."""
+"""The plan document in compact form: what differs from the long form of :mod:`planner.output.documents.plan`."""
 
 from typing import Annotated, Literal, TypedDict
 
-from planner.output.checkpoint_document import CheckpointFactsDocument
-from planner.output.field_example import Example
-from planner.output.plan_document import (
-    HeadDocument,
-    SearchDocument,
-    StepLoadsDocument,
-    TableFactsDocument,
-)
+from planner.output.documents.checkpoint import CheckpointFactsDocument
+from planner.output.documents.field_example import Example
+from planner.output.documents.plan import HeadDocument, SearchDocument, StepLoadsDocument, TableFactsDocument
 
 
 class ShardGroupDocument(TypedDict):

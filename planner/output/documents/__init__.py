@@ -1,0 +1,1 @@
+"""What plan documents consist of: every field with its type, its description and an example."""

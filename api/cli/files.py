@@ -15,7 +15,7 @@ from api.cli.errors import BadInput, echo, system_errors
 from api.client.plan_file import write_atomically
 from api.schemas.described import reader_of_any_version
 from api.schemas.plan import PlanDocument as AcceptedPlan
-from api.specs.input.changes import UnknownPlace, set_field
+from api.specs.input.changes import UnknownPlace, with_field
 from api.specs.input.json import RejectedDocument, form_errors, form_issue, is_spec, read_json
 from api.specs.plans.document import parse_form
 from planner.domain.formats.canonical_json import canonical_bytes, plan_digest
@@ -133,7 +133,7 @@ def with_changes(raw: bytes, changes: Mapping[Sequence[str], object]) -> bytes:
     document = json.loads(raw)
     try:
         for path, value in changes.items():
-            set_field(document, path, value)
+            document = with_field(document, path, value)
     except UnknownPlace as error:
         raise BadInput(str(error)) from None
     return json.dumps(document).encode()

@@ -15,7 +15,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 STUDY = {
     "kind": "sweep",
-    "spec": tiny(),
+    "spec": tiny(solver__time_limit_seconds=600),  # a busy machine must cut off no bound
     "axes": [
         {"field": "hardware.num_hosts", "values": [1, 2, 4]},
         {"field": "model.batch_size_per_rank", "values": [16, 32, 64, 128]},

@@ -10,10 +10,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from api.cli.admin.client_key import TokenFile, address_of, token_in
-from api.cli.errors import MAX_COLUMNS, BadInput, ExitCode, echo
+from api.cli.admin.client_key import TokenFile
+from api.cli.errors import MAX_COLUMNS, BadInput, ExitCode, ServerTrouble, echo
 from api.cli.files import Form, PlanForm, read_bytes
 from api.cli.plans.solve_locally import compile_search
+from api.cli.remote.connection import connected
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.cli.study.answers import answer_lines
 from api.cli.study.local import Ended, StudyFolder, run_study
@@ -62,7 +63,8 @@ def study_command(
             raise BadInput(
                 "--statistics is for planning here; the service knows those that were posted to /v1/statistics"
             )
-        points, answer = _remote(raw, folder, address_of(server), token_in(token_file), quiet=quiet)
+        with connected(server, token_file) as client:
+            points, answer = _remote(raw, folder, client, server, quiet=quiet)
     else:
         number = processes or os.cpu_count() or 1
         points, answer = _local(
@@ -147,32 +149,42 @@ def _point_document(key: str, ended: Ended) -> dict[str, Any]:
 
 
 def _remote(
-    raw: bytes, folder: StudyFolder, url: str, token: str | None, *, quiet: bool
+    raw: bytes, folder: StudyFolder, client: PlannerClient, url: str, *, quiet: bool
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Let a service run the study, and bring its plans."""
     parse_study(raw)
-    try:
-        client = PlannerClient(url, token=token)
-    except ValueError as error:
-        raise BadInput(str(error)) from error
     document = client.studies.submit(json.loads(raw))
     study_id = str(document["id"])
     if not quiet:
         echo(f"shardplan: study {study_id}")
-    seen = 0
+    try:
+        document = _followed(client, document, quiet=quiet)
+    except KeyboardInterrupt:
+        echo(f"shardplan: the study goes on at {url}; shardplan studies show {study_id} reports on it,")
+        echo(f"  shardplan studies cancel {study_id} stops it (--server {url})")
+        raise
+    points = in_grid_order(client.studies.points(study_id))
+    for digest in {str(point["plan_digest"]) for point in points if point.get("plan_digest")}:
+        if folder.find_plan(digest) is None:
+            folder.write_plan(digest, client.get_plan(digest).received)
+    if document["state"] != "succeeded":
+        error: Any = document.get("error") or {}
+        reason = error.get("message", "its plans until then are in the folder")
+        raise ServerTrouble(f"the study was not answered: its state is {document['state']}; {reason}")
+    answer: Any = document.get("answer") or {}
+    return points, dict(answer)
+
+
+def _followed(client: PlannerClient, study: Mapping[str, Any], *, quiet: bool) -> dict[str, Any]:
+    """Return the document of a study once it has ended."""
+    document, seen = dict(study), 0
     while document["state"] not in _ENDED:
-        document = client.studies.get(study_id, wait_seconds=_WAIT_SECONDS)
+        document = client.studies.get(str(study["id"]), wait_seconds=_WAIT_SECONDS)
         progress: Any = document["progress"]
         if not quiet and progress["num_ended"] != seen:
             seen = progress["num_ended"]
             echo(f"{seen} of {progress['num_points']} points")
-    points = in_grid_order(client.studies.points(study_id))
-    for digest in {str(point["plan_digest"]) for point in points if point.get("plan_digest")}:
-        path = folder.plan_path(digest)
-        if not path.exists():
-            path.write_bytes(client.get_plan(digest).received)
-    answer: Any = document.get("answer") or {}
-    return points, dict(answer)
+    return document
 
 
 def _report_issues(points: Sequence[Mapping[str, Any]]) -> None:

@@ -92,7 +92,14 @@ class StudyFolder:
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, content: bytes) -> None:
-        path = self.folder / name
+        """Write a file of the folder, whole or not at all."""
+        self._write(self.folder / name, content)
+
+    def write_plan(self, plan_digest: str, content: bytes) -> None:
+        """Write a plan that was made elsewhere."""
+        self._write(self.plan_path(plan_digest), content)
+
+    def _write(self, path: Path, content: bytes) -> None:
         with system_errors(f"cannot write {path}"):
             write_atomically(path, [content])
 

@@ -6,6 +6,7 @@ have no solve yet, and ends as it would have.
 
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ NUM_SLOTS = 8
 MOST_OPEN = 8
 _PRIORITY = -50  # of solves of points: a launcher that waits goes first
 _POLL_SECONDS = 0.1
+_PAUSE_SECONDS = 2.0  # while the queue is full
 _MOST_ATTEMPTS = 100
 
 log = logging.getLogger(__name__)
@@ -142,6 +144,7 @@ class _Run:
             else:
                 self.ended[point.key] = outcomes.of_json(point.outcome)
         self._round: Sequence[Point] = ()
+        self._full_until = -math.inf  # monotonic clock: a point is not checked again at every look at a full queue
 
     def is_over(self) -> bool:
         """Look at the solves of points, submit more; whether the study has come to its end."""
@@ -158,7 +161,9 @@ class _Run:
         for point in self._round:
             if len(self._open) >= MOST_OPEN:
                 break
-            if point.key not in self.ended and point.key not in self._open and not self._submit(point):
+            if point.key in self.ended or point.key in self._open:
+                continue
+            if time.monotonic() < self._full_until or not self._submit(point):
                 break
         return False
 
@@ -199,7 +204,9 @@ class _Run:
             plan = self._planning.find_plan(str(digest))
             if plan is None:
                 return outcomes.failed("the plan of the point was deleted", "run the study again")
-            return outcomes.outcome_of_plan(json.loads(plan), machines)
+            # Another solve may have published the plan, with a bound and a limit of its own.
+            own = {"objective": result["objective"], "termination": result["termination"]}
+            return outcomes.outcome_of_plan({**json.loads(plan), **own}, machines)
         if solve.state == SUCCEEDED:
             ended = result["termination"]
             return outcomes.outcome_without_plan(
@@ -228,7 +235,8 @@ class _Run:
             issues = error.issues if isinstance(error, InvalidProblem) else ()
             self._add(point, outcome=outcomes.outcome_of_issues(issues) if issues else outcomes.impossible(str(error)))
             return True
-        except ApiError:
+        except ApiError:  # the queue is full
+            self._full_until = time.monotonic() + _PAUSE_SECONDS
             return False
         self._store.add_point(self._id, point.key, labels=point.labels, solve_id=solve.id, is_own=is_own)
         self._open[point.key] = PointRecord(

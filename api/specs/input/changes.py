@@ -16,26 +16,30 @@ class UnknownPlace(ValueError):
     """A path leads to no place of a document; the message is for people."""
 
 
-def set_field(document: Any, path: Sequence[str], value: object) -> None:
-    """Set a field of a document; objects on the way to it that are missing or null are made.
+def with_field(document: Any, path: Sequence[str], value: object) -> Any:
+    """Return a document with a field set; objects on the way to it that are missing or null are made.
+
+    What lies off the way is shared with the given document, which stays unchanged: a spec may have thousands of tables,
+    and many points.
 
     Raises
     ------
     UnknownPlace
         An item of a list does not exist, or a part of the path is no object and no list.
     """
-    _set(document, path, 0, value)
+    return _with(document, path, 0, value)
 
 
-def _set(target: Any, path: Sequence[str], position: int, value: object) -> None:
-    is_last = position == len(path) - 1
-    for place in _places(target, path, position):
-        if is_last:
-            target[place] = value
+def _with(target: Any, path: Sequence[str], position: int, value: object) -> Any:
+    places = _places(target, path, position)
+    changed = dict(target) if isinstance(target, dict) else list(target)
+    for place in places:
+        if position == len(path) - 1:
+            changed[place] = value
             continue
-        if isinstance(target, dict) and target.get(place) is None:
-            target[place] = {}
-        _set(target[place], path, position + 1, value)
+        inner = target.get(place) if isinstance(target, dict) else target[place]
+        changed[place] = _with({} if inner is None and isinstance(target, dict) else inner, path, position + 1, value)
+    return changed
 
 
 def _places(target: object, path: Sequence[str], position: int) -> list[Any]:

@@ -71,7 +71,8 @@ class Studies(TenantRepository):
             made = resource_of(connection, self._tenant, key)
             if made is not None:
                 return _get(connection, made), False
-            unended = select(func.count()).select_from(_STUDIES).where(_STUDIES.c.state.not_in(ENDED))
+            own = _STUDIES.c.tenant == self._tenant
+            unended = select(func.count()).select_from(_STUDIES).where(own, _STUDIES.c.state.not_in(ENDED))
             if connection.execute(unended).scalar_one() >= max_unended:
                 raise QueueFull
             values = {"id": study_id, "tenant": self._tenant, "kind": kind, "name": name, "state": QUEUED}

@@ -1,6 +1,5 @@
 """The specs of points: the study's spec with some fields set."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +8,7 @@ from api.schemas.spec import MAX_CUTOFF_SECONDS
 from api.schemas.studies.base import MachinePriceSpec, SpecOfPoints
 from api.services.studies.rules.base import Point, PointOutcome
 from api.services.studies.rules.figures import Machines
-from api.specs.input.changes import UnknownPlace, set_field
+from api.specs.input.changes import UnknownPlace, with_field
 from cost_models.errors import UnknownProfile
 from cost_models.hardware.profiles_loader import load_profile
 from planner.domain.problem.cluster import MAX_RANKS
@@ -32,21 +31,21 @@ class Impossible(ValueError):
 
 def changed(given: SpecOfPoints, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the spec of points with fields set, by dotted names; raises ``Impossible``."""
-    spec = copy.deepcopy(given.spec)
+    spec: Any = given.spec
     batch = given.global_batch_size
     try:
         for field, value in changes.items():
             if field == GLOBAL_BATCH_SIZE:
                 batch = value
             else:
-                set_field(spec, field.split("."), value)
+                spec = with_field(spec, field.split("."), value)
         if batch is not None:
-            set_field(spec, _BATCH, _batch_per_rank(spec, batch))
+            spec = with_field(spec, _BATCH, _batch_per_rank(spec, batch))
     except UnknownPlace as error:
         raise Impossible(str(error)) from None
     if not isinstance(spec.get("solver"), dict | None):
         raise Impossible("the spec's solver is no object")
-    return spec
+    return dict(spec)
 
 
 def _batch_per_rank(spec: Mapping[str, Any], batch: Any) -> int:
@@ -115,27 +114,24 @@ def takes_cutoff(spec: Mapping[str, Any]) -> bool:
     return not str(spec.get("cost_model")).startswith(_LEARNED)
 
 
-def with_cutoff(spec: Mapping[str, Any], step_seconds: float | None) -> dict[str, Any]:
+def with_cutoff(spec: Mapping[str, Any], step_seconds: float | None) -> Mapping[str, Any]:
     """Return a spec whose solve ends as soon as its bound shows that no whole step is shorter than that.
 
     A spec of which no bound of the step is known, or that has a cutoff of its own, stays as it is.
     """
-    changed_spec = copy.deepcopy(dict(spec))
     own = (spec.get("solver") or {}).get("cutoff_seconds")
     if step_seconds is not None and own is None and takes_cutoff(spec):
         embeddings = step_seconds * _BEYOND - dense_compute_seconds(spec)
         if embeddings <= MAX_CUTOFF_SECONDS:
-            set_field(changed_spec, _CUTOFF, max(embeddings, _LEAST_SECONDS))
-    return changed_spec
+            return dict(with_field(spec, _CUTOFF, max(embeddings, _LEAST_SECONDS)))
+    return spec
 
 
 def with_warm_start(point: Point, before: PointOutcome | None) -> Point:
     """Return a point whose search begins with the plan of another one."""
     if before is None or before.plan_digest is None or point.spec is None or point.spec.get("previous_plan"):
         return point  # a search begins at the previous plan if there is one
-    spec = copy.deepcopy(dict(point.spec))
-    set_field(spec, _WARM_START, {"digest": before.plan_digest})
-    return replace(point, spec=spec)
+    return replace(point, spec=with_field(point.spec, _WARM_START, {"digest": before.plan_digest}))
 
 
 def steps_of(

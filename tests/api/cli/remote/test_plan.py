@@ -11,7 +11,7 @@ import pytest
 
 from api.cli.remote import follow
 from api.client import PlannerClient
-from tests.api.cli.remote.conftest import reach
+from tests.api.cli.conftest import reach
 from tests.support.cli.run import Run
 from tests.support.service import planners
 from tests.support.service.live import Live

@@ -5,7 +5,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from api.client.study_calls import StudyCalls
 from tests.support.cli.run import Run
+from tests.support.service.live import Live
 from tests.support.service.specs import tiny
 
 AXES = [
@@ -131,3 +135,41 @@ def test_a_portfolio_shows_its_members_and_what_moves(run: Run, tmp_path: Path) 
     assert "done before" in again.err
     assert ": planned\n" not in again.err
     assert json.loads((out / "answer.json").read_bytes()) == found
+
+
+def test_a_service_runs_the_study_and_its_plans_are_brought(run: Run, tmp_path: Path, service: Live) -> None:
+    out = tmp_path / "out"
+    answer = run("study", written(tmp_path), "-o", out, "--server", "http://test")
+    assert answer.code == 0, answer.err
+    for point in points_in(out):
+        plan = json.loads((out / "plans" / f"{point['plan_digest'].replace(':', '-')}.json").read_bytes())
+        assert plan["objective"]["seconds"] == point["objective_seconds"]
+    assert "4 of 4 points have plans" in answer.err
+    assert service.num_solves() == 4
+
+
+def test_a_study_of_a_service_that_ends_otherwise_is_no_success(
+    run: Run, tmp_path: Path, service: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = {"code": "study-defect", "message": "the study failed; the log of the server has the details"}
+    ended = {"state": "failed", "error": error, "progress": {"num_points": 0, "num_ended": 0}}
+    monkeypatch.setattr(StudyCalls, "get", lambda _, study_id, **__: {"id": study_id, **ended})
+    answer = run("study", written(tmp_path), "-o", tmp_path / "out", "--server", "http://test")
+    assert answer.code == 4
+    assert "its state is failed; the study failed; the log" in " ".join(answer.err.split())
+    assert not (tmp_path / "out" / "answer.json").exists()
+    del service
+
+
+def test_an_interrupt_leaves_the_study_of_a_service_running(
+    run: Run, tmp_path: Path, service: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StudyCalls, "get", interrupted)
+    answer = run("study", written(tmp_path), "-o", tmp_path / "out", "--server", "http://test")
+    assert answer.code == 130
+    study = service.get("/v1/studies").json()["studies"][0]
+    assert f"shardplan studies show {study['id']}" in " ".join(answer.err.split())
+    assert study["state"] in ("queued", "running", "succeeded")

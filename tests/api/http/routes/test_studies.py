@@ -43,6 +43,22 @@ def test_a_sweep_ends_with_a_plan_for_every_point_and_a_front(live: Live) -> Non
     assert listed[0]["answer"] is None
 
 
+def test_a_point_has_the_bound_and_the_limit_of_its_own_solve(live: Live) -> None:
+    spec = tiny(name="two searches", solver__partitioner="greedy")
+    axes = [{"field": "solver.cutoff_seconds", "values": [1.0, 1e-9]}]  # the second ends with its first plan
+    study = run(live, sweep(name="searches", spec=spec, axes=axes, prune=False))
+    points = live.get(f"/v1/studies/{study['id']}/points").json()["points"]
+    results = [live.get(f"/v1/solves/{point['solve_id']}").json()["result"] for point in points]
+    assert len({result["plan_digest"] for result in results}) == 1  # which one of the solves has published
+    assert (
+        len({result["termination"]["limit"] for result in results}) == 2
+        or len({result["lower_bound_seconds"] for result in results}) == 2
+    )
+    for point, result in zip(points, results, strict=True):
+        assert point["limit"] == result["termination"]["limit"]
+        assert point["lower_bound_seconds"] == result["lower_bound_seconds"]
+
+
 def test_one_point_that_cannot_be_planned_stops_no_other(live: Live) -> None:
     axes = [{"field": "global_batch_size", "values": [128, 129]}]
     study = run(live, sweep(axes=axes))

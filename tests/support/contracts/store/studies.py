@@ -75,6 +75,7 @@ class StudyContract:
             store.study_made_by(RequestKey(scope=KEY.scope, key=KEY.key, fingerprint="g", at=1.0))
         with pytest.raises(QueueFull):
             add(store, OTHER, max_unended=1)
+        assert add(database.for_tenant("theirs"), OTHER, max_unended=1)  # whose studies are counted apart
 
     def test_a_study_is_there_for_its_tenant_alone(self, database: Database) -> None:
         ours, theirs = database.for_tenant("ours"), database.for_tenant("theirs")

@@ -18,6 +18,7 @@ from api.services.studies.kinds.robust.traffic import mixed, scenarios_of, weigh
 from api.services.studies.rules.base import Outcomes, Point
 from api.services.studies.rules.comparison import Comparison
 from api.services.studies.rules.specs import Impossible, changed, machines_of
+from api.specs.input.changes import with_field
 from planner.orchestration.scenarios.spread import Spread
 
 _TOGETHER, _CHOSEN = "together", "chosen"
@@ -73,9 +74,11 @@ class Robust:
         if compared is None or compared.pins is None:
             return []
         spec = changed(self._request, {})
-        for table in spec["model"]["tables"]:
-            table["constraints"] = {**(table.get("constraints") or {}), "pinned": compared.pins[table["name"]]}
-        return [self._point(ROBUST, spec)]
+        tables = [
+            {**table, "constraints": {**(table.get("constraints") or {}), "pinned": compared.pins[table["name"]]}}
+            for table in spec["model"]["tables"]
+        ]
+        return [self._point(ROBUST, with_field(spec, ("model", "tables"), tables))]
 
     def _chosen(self, ended: Outcomes) -> list[Point]:
         """Return the best plan again, and what moving away from it takes."""

@@ -88,11 +88,11 @@ def _mixed(specs: Sequence[Any], base: Any, mix: Callable[[Sequence[float]], flo
     if isinstance(base, list) and all(isinstance(one, list) and len(one) == len(base) for one in specs):
         return [_mixed([one[index] for one in specs], value, mix) for index, value in enumerate(base)]
     if all(one == specs[0] for one in specs):
-        return copy.deepcopy(specs[0])
+        return specs[0]
     if all(isinstance(one, int | float) and not isinstance(one, bool) for one in specs):
         value = float(mix(specs))
         return round(value) if all(isinstance(one, int) for one in specs) else value
-    return copy.deepcopy(base)
+    return base
 
 
 def _base(request: ScenariosSpec) -> dict[str, Any]:

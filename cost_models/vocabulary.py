@@ -223,7 +223,7 @@ class Phase(Code):
     #: no part that a cost model prices either, and none of its arrays has a column for it: what a step pays for
     #: averaging the weights of sharding groups, which are replicas of each other, every so many steps
     REPLICA_SYNC = 7
-    #: of requests, and no part that a cost model prices: keys and values of users that a cache beside the tables lacks
+    #: of requests, and no part that a cost model prices: keys and values of users that a cache next to the tables lacks
     KV_RECOMPUTE = 8
 
 

@@ -66,7 +66,7 @@ _LEAST_LEFT = 0.25  # of the time limit, for every search after the first
 
 
 class _Given(TypedDict):
-    """What the caller of a solve gave, beside the problem, its prices and its limits."""
+    """What the caller of a solve gave, apart from the problem, its prices and its limits."""
 
     partitioner: Partitioner
     assumptions: tuple[Assumption, ...]

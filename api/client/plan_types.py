@@ -102,7 +102,7 @@ class PlanDocument(TypedDict):
     use_index_dedup: NotRequired[Literal[True]]
     #: How the ranks of the job are divided into groups; only of such plans.
     replica_groups: NotRequired[ReplicaGroupsDocument]
-    #: Of every rank, left to keys and values of users; only of plans beside such a cache. Unit: bytes.
+    #: Of every rank, left to keys and values of users; only of plans next to such a cache. Unit: bytes.
     kv_cache_bytes: NotRequired[int]
     #: Every table of the model.
     tables: list[TableDocument]

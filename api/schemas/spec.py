@@ -265,7 +265,7 @@ class ServingSpec(StrictModel):
         examples=[500],
     )
     kv_cache: KvCacheSpec | None = Field(
-        default=None, description="Keys and values of users beside the tables; null: none are kept."
+        default=None, description="Keys and values of users next to the tables; null: none are kept."
     )
     utilization_limit: Annotated[float, Field(gt=0, le=1)] = Field(
         default=DEFAULT_UTILIZATION_LIMIT,

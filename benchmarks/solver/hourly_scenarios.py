@@ -1,4 +1,4 @@
-"""One plan for 24 hours whose features are busy by day or by night: the worst hour, beside the plan of the mean.
+"""One plan for 24 hours whose features are busy by day or by night: the worst hour, next to the plan of the mean.
 
     python benchmarks/solver/hourly_scenarios.py WORKLOADS [--model NAME] [--swing A] [--limit SECONDS]
 

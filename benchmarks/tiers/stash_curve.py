@@ -36,13 +36,13 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=10.0, metavar="SECONDS", help="of each search")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    request = _request(arguments)
+    request = request_of(arguments)
     points = []
     for share in (float(text) for text in arguments.shares.split(",")):
         hbm = share * request.problem.cluster.tier_bytes(0, Tier.HBM)
         point: dict[str, Any] = {"hbm_share": share, "hbm_bytes": round(hbm)}
         for name, stash in (("without_stash", None), ("with_stash", Stash())):
-            problem = _with_hbm(request.problem, hbm, stash)
+            problem = with_hbm(request.problem, hbm, stash)
             point[name] = _point(_solve(request, problem, arguments.time_limit), room_bytes(problem))
         print(json.dumps(point), file=sys.stderr, flush=True)
         points.append(point)
@@ -59,7 +59,8 @@ def main() -> None:
         arguments.out.write_text(text + "\n")
 
 
-def _request(arguments: argparse.Namespace) -> SolveRequest:
+def request_of(arguments: argparse.Namespace) -> SolveRequest:
+    """Return the request of a spec whose dense part is that of the command line."""
     raw = arguments.spec.read_bytes()
     spec = json.loads(gzip.decompress(raw) if arguments.spec.suffix == ".gz" else raw)
     dense = spec["model"].setdefault("dense", {})
@@ -71,7 +72,8 @@ def _request(arguments: argparse.Namespace) -> SolveRequest:
     return parse_spec(json.dumps(spec).encode())
 
 
-def _with_hbm(problem: Problem, hbm_bytes: float, stash: Stash | None) -> Problem:
+def with_hbm(problem: Problem, hbm_bytes: float, stash: Stash | None) -> Problem:
+    """Return the problem with so much memory on every rank, and no rows in host memory."""
     hardware = problem.cluster.hardware.with_overrides({"hbm_bytes": hbm_bytes}, {"hbm_bytes": "bytes"})
     tables = tuple(
         replace(table, constraints=replace(table.constraints, compute_kernels=DEVICE_KERNELS))

@@ -1,4 +1,4 @@
-"""Run studies of this folder, and set what comes out beside what papers say.
+"""Run studies of this folder, and set what comes out next to what papers say.
 
     python examples/studies/compare.py [STUDY ...] [-o DIR] [--server URL] [--json FILE]
 
@@ -243,7 +243,7 @@ def points_of(folder: Path) -> Points:
 
 
 def table(name: str, points: Points) -> dict[str, Any]:
-    """Return what a paper says beside what comes out."""
+    """Return what a paper says next to what comes out."""
     comparison = COMPARISONS[name]
     claims = [{"what": one.what, "paper": one.paper, "ours": one.ours(points)} for one in comparison.claims]
     rates = {key: point.rate for key, point in points.items()}

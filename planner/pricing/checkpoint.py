@@ -322,7 +322,7 @@ class _Shards:
         return full + times * self.increment_bytes(self.increments[-1])
 
     def mean_bytes(self) -> Floats:
-        """Return the mean bytes of a checkpoint over a cycle, whoever stores them."""
+        """Return the mean bytes of a checkpoint over a cycle, of all ranks that store."""
         return (self.stored_bytes(self.held) + self._all_increments()) / self.modified.full_every
 
     def _all_increments(self) -> Floats:

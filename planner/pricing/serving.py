@@ -84,7 +84,7 @@ def latency_without_shards(problem: Problem, shard_seconds: float) -> float:
 
 
 def request_loads(problem: Problem, shard_seconds: Floats) -> Floats:
-    """Return what a request takes of every rank and phase beside shards; both arrays are (world_size, num_phases)."""
+    """Return what a request takes of every rank and phase beyond shards; both arrays are (world_size, num_phases)."""
     loads = np.zeros_like(shard_seconds)
     if problem.serving is not None:
         is_asked = shard_seconds.any(axis=1)

@@ -93,7 +93,7 @@ def study_command(
 
 
 def _with_files(raw: bytes, *, spec: str | None, prices: str | None) -> bytes:
-    """Return the request with the contents of files in it; one that is not well formed is returned as it is."""
+    """Return the request with the contents of files in it; one that is not well formed comes back unchanged."""
     document = read_json(raw)
     files = {"spec": spec, "prices": prices}
     if not isinstance(document, dict) or not any(files.values()):

@@ -38,7 +38,7 @@ class SolveWatch:
                 log.exception("looking at solves failed; looking again")
 
     async def look(self) -> None:
-        """Look once: one query for each kind of work that is waited for, none if nobody waits."""
+        """Look once: one query for each kind of work that requests wait for, none if no request waits."""
         fits = {work_id for work_id in self._signals.awaited if _OF_A_FIT in work_id}
         if fits:
             unended = await run_sync(self._store.unended_fits)

@@ -18,7 +18,7 @@ from api.specs.references.resolve import Library
 from planner.domain.formats.canonical_json import canonical_bytes
 from planner.errors import InvalidProblem, UnsupportedRequest
 
-#: Beside searches: plans that are evaluated, and problems that are listed and priced.
+#: Next to searches: plans that are evaluated, and problems that are listed and priced.
 _REST_SECONDS = 1_800.0
 #: A round takes its time limit, and what comes before and after a search.
 _SLACK = 3.0

@@ -168,7 +168,7 @@ class _Run:
         return False
 
     def _is_wanted(self) -> bool:
-        """Whether nobody has cancelled or ended the study."""
+        """Whether the study has neither been cancelled nor ended."""
         if not self.is_cancelled:
             record = self._store.any_study(self._id)
             self.is_cancelled = record is None or record.cancel_requested or record.state in ENDED

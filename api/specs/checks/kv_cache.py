@@ -19,7 +19,7 @@ def check_kv_cache(state: SpecState, issues: IssueCollector) -> None:
         is_given = cache.shape is not None
         issues.report(
             f"{_BASE}/bytes_per_token",
-            "given beside shape, which says the same" if is_given else "the bytes of a token are not known",
+            "given together with shape, which says the same" if is_given else "the bytes of a token are not known",
             "give bytes_per_token, or shape",
             code="invalid-value" if is_given else "missing-field",
         )
@@ -27,7 +27,7 @@ def check_kv_cache(state: SpecState, issues: IssueCollector) -> None:
 
 
 def check_kv_cache_fits(state: SpecState, issues: IssueCollector) -> None:
-    """Report sizes that leave less than nothing of a card beside what is reserved."""
+    """Report sizes that leave less than nothing of a card next to what is reserved."""
     problem = state.problem
     if problem is None or problem.serving is None or problem.serving.kv_cache is None:
         return
@@ -41,7 +41,7 @@ def check_kv_cache_fits(state: SpecState, issues: IssueCollector) -> None:
             issues.report(
                 f"{_BASE}/sizes_bytes/{index}",
                 f"{format_bytes(size)} of keys and values, and rank {cards[smallest]} has"
-                f" {format_bytes(max(left, 0.0))} of {format_bytes(smallest)} beside what is reserved",
+                f" {format_bytes(max(left, 0.0))} of {format_bytes(smallest)} next to what is reserved",
                 f"use at most {left:.0f}" if left > 0 else "use cards with more memory",
                 reads=("/hardware", "/constraints", "/model/dense"),
             )

@@ -11,7 +11,7 @@ _KEY_AND_VALUE = 2
 
 
 def serving_of(spec: ServingSpec) -> Serving:
-    """Return the requests, and the cache of keys and values beside the tables."""
+    """Return the requests, and the cache of keys and values next to the tables."""
     return Serving(
         samples_per_request=spec.samples_per_request,
         requests_per_second=spec.requests_per_second,

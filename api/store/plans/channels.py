@@ -36,7 +36,7 @@ class ChannelRecord:
     members: Mapping[int, str] = field(default_factory=dict)  # plans by world size; none if there is one plan alone
 
     def plan_of(self, world_size: int | None) -> str | None:
-        """Return the plan for a world size; ``None`` if members have none. One plan alone is for whoever asks."""
+        """Return the plan for a world size; ``None`` if members have none. One plan alone is for all."""
         return self.plan_digest if world_size is None or not self.members else self.members.get(world_size)
 
     @property

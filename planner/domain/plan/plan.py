@@ -150,7 +150,7 @@ class Evaluation:
     hardware_numbers: frozenset[str]
     checkpoint: CheckpointLoad | None = None  # where the problem says how the job is checkpointed
     serving: ServingLoad | None = None  # of a request
-    kv_cache: KvCacheLoad | None = None  # where keys and values of users lie beside the tables
+    kv_cache: KvCacheLoad | None = None  # where keys and values of users lie next to the tables
     prediction: Prediction | None = None  # of a model that knows its errors
     whole_step: WholeStep | None = None  # of a training step of which the dense part is known
     stash: StashLoad | None = None  # where the problem lets weights leave the device

@@ -1,4 +1,4 @@
-"""A cache of users' keys and values beside the tables: what it takes of every rank, and what its hits save."""
+"""A cache of users' keys and values next to the tables: what it takes of every rank, and what its hits save."""
 
 import math
 from dataclasses import dataclass, replace

@@ -172,11 +172,11 @@ class Problem:
 
     @property
     def kv_cache(self) -> KvCache | None:
-        """The cache of keys and values beside the tables, if there is one."""
+        """The cache of keys and values next to the tables, if there is one."""
         return None if self.serving is None else self.serving.kv_cache
 
     def of_kv_cache_size(self, size_bytes: float) -> "Problem":
-        """Return the problem beside a cache of keys and values that takes so much of every rank."""
+        """Return the problem next to a cache of keys and values that takes so much of every rank."""
         if self.serving is None or self.serving.kv_cache is None:
             raise ValueError("Expected a problem with a cache of keys and values.")
         return replace(self, serving=replace(self.serving, kv_cache=self.serving.kv_cache.of_size(size_bytes)))

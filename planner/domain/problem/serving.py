@@ -17,7 +17,7 @@ class Serving:
 
     samples_per_request: int
     requests_per_second: float | None = None  # where given, a rate that a plan must sustain
-    kv_cache: KvCache | None = None  # keys and values of users, beside the tables
+    kv_cache: KvCache | None = None  # keys and values of users, next to the tables
     utilization_limit: float = DEFAULT_UTILIZATION_LIMIT  # busy share of the time of every card, at most
     p99_seconds: float | None = None  # where given, 99 of 100 requests are answered within it, waiting included
 

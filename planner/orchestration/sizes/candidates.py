@@ -84,7 +84,7 @@ class Candidate:
         self.bound_seconds = min(self.bound_seconds, self.seconds)
 
     def raise_bound(self, shard_seconds: float) -> None:
-        """Raise the bound to plans whose shards take so long, and what is beside them."""
+        """Raise the bound to plans whose shards take so long, and what else they take."""
         if self.state != "infeasible":
             bound = shard_seconds + seconds_without_shards(self.problem, shard_seconds)
             self.bound_seconds = min(max(self.bound_seconds, bound), self.seconds)

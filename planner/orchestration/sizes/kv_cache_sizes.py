@@ -13,8 +13,8 @@ from planner.orchestration.sizes.plan_sizes import Sizes
 def kv_cache_sizes(problem: Problem) -> Sizes:
     """Return the sizes of a problem whose cache may have several.
 
-    Tables that fit beside a cache fit beside a smaller one, and their shards take as long there. So what no placement
-    beside a small cache can undercut, none beside a larger one can.
+    Tables that fit next to a cache fit next to a smaller one, and their shards take as long there. So what no placement
+    next to a small cache can undercut, none next to a larger one can.
     """
     assert problem.kv_cache is not None
     return Sizes(

@@ -120,7 +120,7 @@ class _Search:
     def _carry(self, known: Candidate) -> None:
         """Raise the bounds of sizes with less room: what holds of all placements holds of theirs.
 
-        What plans take beside their shards is of the size.
+        What plans take beyond their shards is of the size.
         """
         if not self._sizes.is_nested:
             return

@@ -1,4 +1,4 @@
-"""What a plan document states of a cache of keys and values beside the tables."""
+"""What a plan document states of a cache of keys and values next to the tables."""
 
 from typing import Annotated, TypedDict
 

@@ -124,7 +124,7 @@ class StepLoadsDocument(TypedDict):
         Annotated[ReplicaSyncDocument, "What keeping sharding groups alike takes; only of plans with such groups."]
     ]
     kv_cache: NotRequired[
-        Annotated[KvCacheDocument, "What keys and values of users take and save; only of plans beside such a cache."]
+        Annotated[KvCacheDocument, "What keys and values of users take and save; only of plans next to such a cache."]
     ]
     index_dedup: NotRequired[
         Annotated[IndexDedupDocument, "What leaving out repeated ids saves and takes; only where the spec allows it."]
@@ -161,7 +161,7 @@ class HeadDocument(TypedDict):
     ]
     kv_cache_bytes: NotRequired[
         Annotated[
-            int, "Of every rank, left to keys and values of users; only of plans beside such a cache. Unit: bytes."
+            int, "Of every rank, left to keys and values of users; only of plans next to such a cache. Unit: bytes."
         ]
     ]
     objective: Annotated[ObjectiveDocument, "Predicted objective, bound and gap. Unit: seconds."]
@@ -228,7 +228,7 @@ class ScoreDocument(TypedDict):
         Annotated[ReplicaSyncDocument, "What keeping sharding groups alike takes; only where there are such groups."]
     ]
     kv_cache: NotRequired[
-        Annotated[KvCacheDocument, "What keys and values of users take and save; only beside such a cache."]
+        Annotated[KvCacheDocument, "What keys and values of users take and save; only next to such a cache."]
     ]
     index_dedup: NotRequired[
         Annotated[IndexDedupDocument, "What leaving out repeated ids saves and takes; only where the spec allows it."]

@@ -76,7 +76,7 @@ class StartDocument(TypedDict):
 
 
 class TierDocument(TypedDict):
-    """A tier beside the accelerator's memory, on the rank where it is busiest."""
+    """A tier next to the accelerator's memory, on the rank where it is busiest."""
 
     name: Annotated[str, "Tier.", Example("ddr")]
     busiest_rank: Annotated[int, "The rank that keeps it busy for longest.", Example(3)]

@@ -1,7 +1,7 @@
 """Sizes of hash tables over the life of a job: what each takes on a rank, and where memory ends.
 
 A table of dynamicemb doubles whenever half of its index is in use, up to its slots; without eviction it goes on [1].
-While it doubles, the size before lies beside the new one (:mod:`planner.pricing.hash_tables.dynamicemb`). A dynamic
+While it doubles, the size before lies next to the new one (:mod:`planner.pricing.hash_tables.dynamicemb`). A dynamic
 table of HugeCTR gets a map, and nothing is copied (:mod:`planner.pricing.hash_tables.hugectr`). The plan reserves the
 last size that the expected ids need; tables that evict nothing may grow further, as far as the memory goes that
 their fullest rank has left.

@@ -11,8 +11,8 @@ Ids keep their slots, no map is ever copied, and none is given back [2]. An opti
 as many numbers as it keeps for each weight, in which the distinct ids of a step are looked up [3]; that of SGD stays
 empty. Both lists have three counters of 8 bytes for each of 128 maps on the GPU.
 
-Nobody measured these kernels. Prices are bytes: four threads look a key up in map after map, and read a window of
-four slots (64 bytes) at a time, two of them in a map that is filled to 0.6; in training the optimizer and the
+No measurement of these kernels is public. Prices are bytes: four threads look a key up in map after map, and read a
+window of four slots (64 bytes) at a time, two of them in a map that is filled to 0.6; in training the optimizer and the
 update look every distinct id up again, which is charged for every lookup.
 
 References

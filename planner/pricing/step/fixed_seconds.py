@@ -7,7 +7,7 @@ from planner.pricing.step.index_dedup import exposed_dedup_seconds
 
 
 def seconds_without_shards(problem: Problem, shard_seconds: float) -> float:
-    """Return what a plan takes beside its shards and kinds: messages of a request, starts of averages over replicas,
+    """Return what a plan takes beyond its shards and kinds: messages of a request, starts of averages over replicas,
     repeated ids that are left out.
 
     ``shard_seconds`` are those of its slowest ranks.

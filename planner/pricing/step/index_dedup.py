@@ -68,7 +68,7 @@ def free_windows(problem: Problem) -> Floats:
 
 
 def exposed_dedup_seconds(problem: Problem) -> float:
-    """Return what deduplication adds to the objective of every plan, beside what it takes off hidden seconds."""
+    """Return what deduplication adds to the objective of every plan, apart from what it takes off hidden seconds."""
     if problem.objective == "step_time":
         return exposed_in_step(problem)
     taken, _ = index_dedup_seconds(problem, problem.cluster.hardware)
@@ -76,7 +76,7 @@ def exposed_dedup_seconds(problem: Problem) -> float:
 
 
 def exposed_in_step(problem: Problem) -> float:
-    """Return what deduplication adds to every step, beside what it takes off hidden seconds.
+    """Return what deduplication adds to every step, apart from what it takes off hidden seconds.
 
     With ``c`` its seconds in a phase, ``w`` those that are hidden and ``s`` the slowest rank's others,
     ``max(s + c - w, 0) = max(s - max(w - c, 0), 0) + max(c - w, 0)``.

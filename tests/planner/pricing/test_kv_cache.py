@@ -1,4 +1,4 @@
-"""Requests beside a cache of keys and values: what it takes of every card, and what misses add to a request."""
+"""Requests next to a cache of keys and values: what it takes of every card, and what misses add to a request."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Hosts that serve beside a cache of keys and values, with round numbers, for tests."""
+"""Hosts that serve next to a cache of keys and values, with round numbers, for tests."""
 
 from dataclasses import replace
 

@@ -49,7 +49,7 @@ def allocated(
         for state in _states(within, num_hosts, limit, parts_per_host, num_priorities):
             if best is None or state.rank > best.rank:
                 best = state
-    assert best is not None  # nobody takes anything
+    assert best is not None  # at least the allocation of no hosts
     return list(best.chosen), best.worth
 
 

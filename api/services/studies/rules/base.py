@@ -1,6 +1,6 @@
 """What every kind of study is: a rule that turns points that have ended into the next ones, and in the end an answer.
 
-A study has no state of its own. Whoever runs it keeps its points and what became of them, and asks for the next points
+A study has no state of its own. Its runner keeps the points and what became of them, and asks for the next points
 again after each round. So a study that was cut off goes on where it was, and ends as it would have.
 """
 

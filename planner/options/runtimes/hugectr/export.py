@@ -55,11 +55,11 @@ def to_hugectr(plan: PlanToExport) -> dict[str, object]:
 
 
 def _shared_issues(planned: Sequence[TablePlacement]) -> Iterator[str]:
-    """Yield tables of a fixed size beside dynamic ones, which one collection cannot have."""
+    """Yield tables of a fixed size next to dynamic ones, which one collection cannot have."""
     first = next((placed.name for placed in planned if placed.hash_table_mode), None)
     for placed in planned:
         if first is not None and not placed.hash_table_mode:
-            yield f'Table "{placed.name}": it has a fixed size beside "{first}", which has none.'
+            yield f'Table "{placed.name}": it has a fixed size next to "{first}", which has none.'
 
 
 def _layout(placed: TablePlacement, num_gpus: int) -> Layout:

@@ -1,4 +1,4 @@
-"""The cache of keys and values beside the tables, and how other sizes compare, as text for people."""
+"""The cache of keys and values next to the tables, and how other sizes compare, as text for people."""
 
 from cost_models.text.number_text import number_text
 from planner.domain.formats.units import format_bytes, format_seconds

@@ -79,7 +79,7 @@ def test_everything_that_is_wrong_is_in_one_answer() -> None:
         )
     )
     assert found == {
-        "/bytes_per_token": ("given beside shape, which says the same", "give bytes_per_token, or shape"),
+        "/bytes_per_token": ("given together with shape, which says the same", "give bytes_per_token, or shape"),
         "/sizes_bytes/1": ("1e+09 bytes follow 1e+09", "list each size once, the smallest first"),
         "/sizes_bytes/2": ("5e+08 bytes follow 1e+09", "list each size once, the smallest first"),
         "/hit_rates/0/1": ("0.1 of requests hit a cache of no users", "use 0, or begin with more users"),
@@ -102,7 +102,7 @@ def test_sizes_that_no_card_holds_are_refused_with_what_there_is() -> None:
     found = issues(served(sizes_bytes=[1e9, 14e9, 2e10]))
     assert found.keys() == {"/sizes_bytes/1", "/sizes_bytes/2"}
     message, hint = found["/sizes_bytes/1"]
-    assert message == "14.0 GB of keys and values, and rank 0 has 13.6 GB of 16.0 GB beside what is reserved"
+    assert message == "14.0 GB of keys and values, and rank 0 has 13.6 GB of 16.0 GB next to what is reserved"
     most = float(hint.removeprefix("use at most "))
     assert 13.59e9 < most < 13.6e9
     parse_spec(raw(served(sizes_bytes=[most])))
@@ -114,7 +114,7 @@ def test_training_has_no_such_cache() -> None:
 
 
 def test_plans_state_the_cache_and_their_digests_cover_it() -> None:
-    """A plan goes out and comes back; one beside another size is another plan, and without a cache none is stated."""
+    """A plan goes out and comes back; one next to another size is another plan, and without a cache none is stated."""
     documents = {}
     for sizes in ([0], [1e9], None):
         spec = served(sizes_bytes=sizes)

@@ -33,7 +33,7 @@ HOST = {"ddr_bytes": 1e9, "ddr_bytes_per_second": 5e10}
 
 
 def random_problem(seed: int) -> Problem:
-    """Two or three tables that may lie beside the cards of 8 MB, of which a cache takes up to 6."""
+    """Two or three tables that may lie next to the cards of 8 MB, of which a cache takes up to 6."""
     rng = np.random.default_rng(seed)
     tables = [
         make_table(
@@ -81,7 +81,7 @@ def test_the_size_is_the_best_of_all_sizes_and_placements(seed: int) -> None:
             assert least is None
         elif least is not None:
             assert one.lower_bound_seconds <= least * (1 + 1e-9)
-    of_shards = [  # what no placement beside a cache can undercut, none beside a larger one can
+    of_shards = [  # what no placement next to a cache can undercut, none next to a larger one can
         one.lower_bound_seconds - one.seconds_per_request
         for one in found.plan.kv_cache_sizes
         if one.state != "infeasible"

@@ -51,7 +51,7 @@ def growth_of(found: Plan) -> TableGrowth:
 def test_doublings_by_hand() -> None:
     """From 40,064 slots of a rank to 250,112, each time half of them are in use, on four ranks.
 
-    At the last doubling the index and the values of 160,256 lie beside the new ones.
+    At the last doubling the index and the values of 160,256 lie next to the new ones.
     """
     growth = growth_of(planned(keyed(initial=40_000)))
     assert [step.slots_per_rank for step in growth.steps] == [40_064, 80_128, 160_256, 250_112]

@@ -112,7 +112,7 @@ def test_bytes_are_those_of_the_simulator_s_maps(seed: int) -> None:
 
 
 def test_plans_hold_the_maps_of_their_ranks() -> None:
-    """Whatever the scheme; tables beside are no dynamic ones, and keep 8 bytes of an id with every row."""
+    """Whatever the scheme; tables without hash tables are no dynamic ones, and keep 8 bytes of an id with every row."""
     problem = problem_of(dynamic("a", 5_000_000), dynamic("b", 40_000_000, 64))
     result = plan(problem, cost_model=ROOFLINE, partitioner=Greedy(), limits=SolveLimits(time_limit_seconds=5, seed=0))
     assert result.plan is not None

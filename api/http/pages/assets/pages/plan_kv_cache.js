@@ -1,4 +1,4 @@
-/** Keys and values of users beside the tables of a plan, and how other sizes of their cache compare. */
+/** Keys and values of users next to the tables of a plan, and how other sizes of their cache compare. */
 
 import * as format from "../format.js";
 import { facts, section, table } from "../parts.js";

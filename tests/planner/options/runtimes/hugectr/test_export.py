@@ -105,7 +105,7 @@ def test_dynamic_tables_have_no_vocabulary_size() -> None:
     assert [shard["num_rows"] for shard in export["tables"][1]["shards"]] == [3, 3, 2, 2]
     assert export["shard_strategy"] == [["mp", ["whole", "rows"]]]
     assert_lookups_are_right(export)
-    with pytest.raises(UnexportablePlan, match='Table "whole": it has a fixed size beside "rows", which has none'):
+    with pytest.raises(UnexportablePlan, match='Table "whole": it has a fixed size next to "rows", which has none'):
         export_plan(document(WHOLE, rows))
     with pytest.raises(UnexportablePlan, match="a dynamic table is not copied to all GPUs"):
         export_plan(document(COPIED | {"hash_table_mode": "hugectr"}))

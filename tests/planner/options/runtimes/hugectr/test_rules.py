@@ -118,7 +118,7 @@ def test_tables_of_a_collection_are_all_dynamic_or_none_and_share_an_optimizer()
     assert list(runtime.operator_issues({"/0": dynamic("a"), "/1": dynamic("b")})) == []
     (issue,) = runtime.operator_issues({"/0": fixed, "/1": dynamic("a")})
     assert (issue.where, issue.field) == ("/0", "hash_table")
-    assert 'a fixed size beside "a"' in issue.message
+    assert 'a fixed size next to "a"' in issue.message
     (issue,) = runtime.operator_issues({"/0": dynamic("a"), "/1": dynamic("b", optimizer="adagrad")})
     assert (issue.where, issue.field, issue.hint) == ("/1", "optimizer", "use sgd")
 

@@ -30,6 +30,7 @@ class Report:
 
     work_seconds: float
     thread: int
+    seconds: float = field(compare=False)  # the objective, as the chain adds it up
     assignment: Assignment = field(compare=False)
 
 
@@ -41,8 +42,10 @@ class ChainThread:
 
     def after_look(self, chain: Chain, is_better: bool) -> None:
         """Report the best plan of a chain if it ``is_better``, and plans of other threads that waited for this one."""
-        assignment = chain.assignment() if is_better and self._course.is_worth_reporting(chain.best_seconds) else None
-        self._course.reach(self._number, self.effort.spent.work_seconds, assignment)
+        work_seconds, seconds = self.effort.spent.work_seconds, chain.best_seconds
+        assignment = chain.assignment() if is_better and self._course.is_worth_reporting(seconds) else None
+        found = None if assignment is None else Report(work_seconds, self._number, seconds, assignment)
+        self._course.reach(self._number, work_seconds, found)
 
     def end(self) -> None:
         """Let no plan wait for this thread any longer."""
@@ -64,12 +67,16 @@ class _Course:
         self._waiting: list[Report] = []
         self._lock, self._is_reporting = threading.Lock(), False
 
-    def reach(self, thread: int, work_seconds: float, assignment: Assignment | None) -> None:
-        """Note the work that a thread has done and the plan that it found; report plans that no other can precede."""
+    def reach(self, thread: int, work_seconds: float, found: Report | None) -> None:
+        """Note the work that a thread has done and the plan that it found; report plans that no other can precede.
+
+        A plan was worth a report by those that had been passed on when it was found. How many these are depends on the
+        speed of the threads, so that the question is asked again when its turn comes.
+        """
         with self._lock:
             self._reached_seconds[thread] = work_seconds
-            if assignment is not None:
-                heapq.heappush(self._waiting, Report(work_seconds, thread, assignment))
+            if found is not None:
+                heapq.heappush(self._waiting, found)
             if self._is_reporting or not self._is_due():
                 return
             self._is_reporting = True
@@ -79,7 +86,8 @@ class _Course:
                     self._is_reporting = False
                     return
                 due = heapq.heappop(self._waiting)
-            self._report_one(due.assignment)
+            if self.is_worth_reporting(due.seconds):
+                self._report_one(due.assignment)
 
     def _is_due(self) -> bool:
         if not self._waiting:

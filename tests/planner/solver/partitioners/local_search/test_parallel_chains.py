@@ -69,8 +69,8 @@ def test_an_error_stops_the_other_thread_and_is_raised() -> None:
 class Found:
     """What threads see of a chain that found a plan."""
 
-    def __init__(self, assignment: Assignment) -> None:
-        self.best_seconds, self._assignment = 1.0, assignment
+    def __init__(self, assignment: Assignment, seconds: float = 1.0) -> None:
+        self.best_seconds, self._assignment = seconds, assignment
 
     def assignment(self) -> Assignment:
         return self._assignment
@@ -101,6 +101,33 @@ def test_plans_are_reported_in_the_order_of_work_however_slow_a_thread_is(late_t
     chains = ParallelChains(Effort(LIMITS), lambda _: True, lambda found: reported.append(int(found.piece_shape[0])))
     chains.each([task(0), task(1)])
     assert reported == [0, 1, 10, 20, 21]
+
+
+@pytest.mark.parametrize("late_thread", [0, 1])
+def test_a_plan_must_be_worth_a_report_when_its_turn_comes(late_thread: int) -> None:
+    """The first plan by work is nearly as good as the second one, so that only the first is worth a report."""
+    reported: list[float] = []
+    is_done = threading.Event()
+
+    def task(number: int) -> Callable[[ChainThread], None]:
+        def run(thread: ChainThread) -> None:
+            if number == late_thread:
+                assert is_done.wait(PATIENCE_SECONDS)
+            thread.effort.spend((number + 1) * 1e-3)
+            thread.after_look(Found(plan(number), 1.0 - number * 1e-4), is_better=True)  # type: ignore[arg-type]
+            if number != late_thread:
+                is_done.set()
+
+        return run
+
+    def is_worth_reporting(seconds: float) -> bool:
+        return not reported or seconds < min(reported) * (1 - 1e-3)
+
+    chains = ParallelChains(
+        Effort(LIMITS), is_worth_reporting, lambda found: reported.append(1.0 - int(found.piece_shape[0]) * 1e-4)
+    )
+    chains.each([task(0), task(1)])
+    assert reported == [1.0]
 
 
 def course_of(

@@ -3,8 +3,8 @@
 The planner may not import pydantic, so :mod:`planner.output.documents.plan` has plain ``TypedDict`` classes.
 """
 
-from collections.abc import Callable, Iterator
-from functools import cache, reduce
+from collections.abc import Callable, Container, Iterator
+from functools import cache, partial, reduce
 from operator import or_
 from types import UnionType
 from typing import (
@@ -21,7 +21,8 @@ from typing import (
 )
 
 import typing_extensions
-from pydantic import BaseModel, Field, GetCoreSchemaHandler, TypeAdapter, create_model
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, create_model
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from api.schemas.base import Document
@@ -65,7 +66,8 @@ def described_by(definition: type, *, others: Any = None) -> Callable[[type[Mode
     """Give the fields that a model declares the descriptions and examples of a definition.
 
     The model declares what it accepts of each field; its own descriptions have precedence. If ``others`` is a type, the
-    model also has all other fields of the definition, optional and of that type, and may declare no field of its own.
+    model also has all other fields of the definition, optional and of that type, and may declare no field of its own;
+    their schemas are those of the definition.
     """
 
     def describe(model: type[Model]) -> type[Model]:
@@ -82,7 +84,7 @@ def described_by(definition: type, *, others: Any = None) -> Callable[[type[Mode
                 fields[field.name] = (Annotated[hints[field.name], about], default)
             elif others is not None:
                 about = Field(default=None, description=field.description, examples=field.examples)
-                fields[field.name] = (others, about)
+                fields[field.name] = (Annotated[others, PublishedAs(field.type | None)], about)
         return create_model(
             model.__name__, __base__=model, __module__=model.__module__, __doc__=model.__doc__, **fields
         )
@@ -101,6 +103,28 @@ class _AsDefined:
 Defined = Annotated[T, _AsDefined()]
 
 
+class PublishedAs:
+    """Publishes the schema of a definition, or of a type with definitions in it, for a field that accepts more.
+
+    Documents that were stored by an earlier version, or that come from elsewhere, are not refused for such a field, and
+    readers still learn what this version writes.
+    """
+
+    def __init__(self, definition: Any) -> None:
+        self._definition = definition
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler(source)
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(_published_schema(self._definition))
+
+
+@cache
+def _published_schema(definition: Any) -> CoreSchema:
+    return TypeAdapter(_readable(definition)).core_schema
+
+
 @cache
 def reader_of_any_version(definition: type) -> TypeAdapter[Any]:
     """Return what reads documents of other versions too: unknown keys pass, and nullable fields may be missing."""
@@ -113,10 +137,17 @@ def _typed_dict(definition: type, *, any_version: bool) -> Any:
     make = cast("Any", typing_extensions.TypedDict)
     fields = {field.name: _annotation(field, any_version=any_version) for field in fields_of(definition)}
     made = make(definition.__name__, fields)
-    made.__doc__, made.__pydantic_config__ = definition.__doc__, Document.model_config
+    nullable = {field.name for field in fields_of(definition) if field.is_nullable}
+    made.__doc__ = definition.__doc__
+    made.__pydantic_config__ = {**Document.model_config, "json_schema_extra": partial(_relax, nullable)}
     if any_version:
         made.__pydantic_config__ = {**Document.model_config, "extra": "ignore", "strict": True}
     return made
+
+
+def _relax(nullable: Container[str], schema: dict[str, Any]) -> None:
+    """Take nullable fields out of the required ones: documents of earlier versions may lack them."""
+    schema["required"] = [name for name in schema.get("required", ()) if name not in nullable]
 
 
 def _annotation(field: DefinedField, *, any_version: bool) -> Any:

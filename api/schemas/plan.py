@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from api.schemas.base import Digest, ModulePath, Name, PrintOut, StrictModel, fields_disagree
-from api.schemas.described import described_by
+from api.schemas.described import PublishedAs, described_by
 from api.schemas.hash_table import HashTableModeName
 from api.schemas.hugectr_plan import HugeCtrPlan
 from api.schemas.shard import MAX_SHARDS_OF_TABLE, ShardDocument, ShardGroupDocument
@@ -15,6 +15,7 @@ from api.schemas.torchrec_plan import TorchRecPlan
 from planner.domain.problem.cluster import MAX_RANKS
 from planner.output.documents import compact_plan as compact_plan_document
 from planner.output.documents import plan as plan_document
+from planner.output.documents import step as step_document
 
 RankCount = Annotated[int, Field(ge=1, le=MAX_RANKS)]
 #: Of all tables together: they become numbers in memory, 48 bytes each, whatever form the plan has.
@@ -75,7 +76,7 @@ class _PlanFacts(StrictModel):
     pod_size: RankCount | None = None
     kv_cache_bytes: Annotated[int, Field(ge=0, le=2**60)] | None = None
     use_index_dedup: bool | None = None
-    objective: JsonValue = None
+    objective: Annotated[JsonValue, PublishedAs(plan_document.ObjectiveDocument | None)] = None
 
 
 @described_by(plan_document.PlanDocument, others=JsonValue)
@@ -119,11 +120,11 @@ class PlanSlice(StrictModel):
         default=None, description="Of every rank, left to keys and values of users, if any are. Unit: bytes."
     )
     use_index_dedup: bool | None = Field(default=None, description="Whether ids are deduplicated.")
-    objective: JsonValue
-    termination: JsonValue
+    objective: Annotated[JsonValue, PublishedAs(plan_document.ObjectiveDocument)]
+    termination: Annotated[JsonValue, PublishedAs(plan_document.PlanTerminationDocument)]
     rank: int
     tables: list[TablePlanDocument]
-    ranks: list[JsonValue]
+    ranks: Annotated[list[JsonValue], PublishedAs(list[step_document.RankDocument])]
 
 
 class EvaluationRequest(StrictModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from api.schemas.base import BytesTaken, BytesThere, Document, Moment
-from api.schemas.described import described_by
+from api.schemas.described import PublishedAs, described_by
 from api.store.solves.records import SolveRecord
 from planner.output.documents import plan as plan_document
 from planner.output.documents import search as search_document
@@ -40,7 +40,7 @@ class AssumptionDocument(Document):
     source: str = ""
 
 
-@described_by(plan_document.TerminationDocument)
+@described_by(plan_document.PlanTerminationDocument)
 class TerminationDocument(Document):
     """Why the search ended."""
 
@@ -147,9 +147,11 @@ class ResultDocument(Document):
     termination: TerminationDocument
     plan_digest: str | None = Field(default=None, description="The plan; null where there is none.")
     plan_url: str | None = Field(default=None, description="Where the plan is.", examples=["/v1/plans/sha256:..."])
-    objective: dict[str, object] | None = Field(default=None, description="As in the plan. Unit: seconds.")
+    objective: Annotated[dict[str, object] | None, PublishedAs(plan_document.ObjectiveDocument | None)] = Field(
+        default=None, description="As in the plan. Unit: seconds."
+    )
     lower_bound_seconds: float = Field(default=0.0, description="No plan is better than this. Unit: seconds.")
-    movement: dict[str, object] | None = Field(
+    movement: Annotated[dict[str, object] | None, PublishedAs(search_document.MovementDocument | None)] = Field(
         default=None, description="What moves from the previous plan; null without one. Unit: bytes."
     )
     partitioner: str | None = Field(default=None, description="Who found the plan.", examples=["cp_sat"])

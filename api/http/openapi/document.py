@@ -103,6 +103,7 @@ def openapi_document(app: FastAPI, *, asked: KeyRequirement) -> dict[str, Any]:
         [(model, "validation") for model in (*_UNDECLARED, *answers)], ref_template="#/components/schemas/{model}"
     )
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas["$defs"])
+    _name_after_components(document["components"]["schemas"])
     document["info"]["description"] += f"\n{asked}\n"
     if asked != KeyRequirement.OPEN:
         document["components"]["securitySchemes"] = {"key": _KEY}
@@ -119,6 +120,18 @@ def openapi_document(app: FastAPI, *, asked: KeyRequirement) -> dict[str, Any]:
     document["components"]["schemas"].pop("HTTPValidationError", None)
     document["components"]["schemas"].pop("ValidationError", None)
     return document
+
+
+def _name_after_components(schemas: dict[str, Any]) -> None:
+    """Give every component its own content and its name as title: generators name classes after titles.
+
+    A component that only refers to another one would be the same class twice.
+    """
+    for name, schema in list(schemas.items()):
+        if "$ref" in schema:
+            schemas[name] = {**schemas.pop(schema["$ref"].rpartition("/")[2]), "description": schema["description"]}
+    for name, schema in schemas.items():
+        schema["title"] = name
 
 
 def _drop_framework_errors(operation: dict[str, Any]) -> None:

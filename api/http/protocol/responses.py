@@ -55,12 +55,14 @@ def plan_answer(
     return PlanAnswer(200, headers, b"" if method == "HEAD" else chosen.body)
 
 
-def plan_response(request: Request, served: ServedPlan, *, plan_digest: str, cache_control: str) -> Response:
+def plan_response(
+    request: Request, served: ServedPlan, *, if_none_match: str, plan_digest: str, cache_control: str
+) -> Response:
     answer = plan_answer(
         served,
         method=request.method,
         accept_encoding=request.headers.get("accept-encoding", ""),
-        if_none_match=if_none_match_of(request),
+        if_none_match=if_none_match,
         plan_digest=plan_digest,
         cache_control=cache_control,
     )
@@ -70,7 +72,7 @@ def plan_response(request: Request, served: ServedPlan, *, plan_digest: str, cac
 
 
 def streamed_response(
-    request: Request, parts: Iterator[bytes], *, name: str, plan_digest: str, cache_control: str
+    request: Request, parts: Iterator[bytes], *, name: str, if_none_match: str, plan_digest: str, cache_control: str
 ) -> Response:
     """Return a plan that is written while it is sent, in the caller's encoding, or 304.
 
@@ -79,7 +81,7 @@ def streamed_response(
     encoding = choose_encoding(request.headers.get("accept-encoding", ""))
     etag = f'"{name}"' if encoding == "identity" else f'"{name}-{encoding}"'
     headers = {"ETag": etag, "Cache-Control": cache_control, "Vary": "Accept-Encoding", "X-Plan-Digest": plan_digest}
-    if matches(if_none_match_of(request), etag):
+    if matches(if_none_match, etag):
         return Response(status_code=304, headers=headers)
     if encoding != "identity":
         headers["Content-Encoding"] = encoding
@@ -105,11 +107,6 @@ def _encoded(parts: Iterator[bytes], encoding: str) -> Iterator[bytes]:
 def etag_of_digest(digest: str) -> str:
     """Return the ETag of a document that is known by its digest."""
     return f'"{digest.removeprefix("sha256:")[:32]}"'
-
-
-def if_none_match_of(request: Request) -> str:
-    """Return the header of a request that names what its caller has."""
-    return request.headers.get("if-none-match", "")
 
 
 def etagged_response(

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Path, Request, Response
 
 from api.http.auth.principal import actor_of
 from api.http.protocol.responses import REVALIDATE, etagged_response
-from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body
+from api.http.routes.documentation import BODY_ERRORS, HAS_IT, IfNoneMatch, error_responses, json_answer, json_body
 from api.http.services import Services, ServicesDep
 from api.schemas.cost_models import ActivationDocument, ActivationUpdate, ActivationVersion
 from api.services.cost_models.activations import etag_of
@@ -31,7 +31,7 @@ ProfileId = Annotated[str, Path(description="Hardware profile.", examples=["dgx-
     },
 )
 async def get_active_cost_model(
-    services: ServicesDep, profile_id: ProfileId, if_none_match: Annotated[str, Header()] = ""
+    services: ServicesDep, profile_id: ProfileId, if_none_match: IfNoneMatch = ""
 ) -> Response:
     """Answer with the model that the cost model ``learned`` of a spec means, and what it meant before."""
     active = await run_sync(services.activations.get, profile_id)

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from api.http.auth.principal import actor_of
 from api.http.protocol.headers import page_headers
-from api.http.protocol.responses import REVALIDATE, etagged_response, if_none_match_of, json_response
-from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body
+from api.http.protocol.responses import REVALIDATE, etagged_response, json_response
+from api.http.routes.documentation import BODY_ERRORS, HAS_IT, IfNoneMatch, error_responses, json_answer, json_body
 from api.http.routes.plans import PLAN_OR_SLICE, FormOfPlan, RankOfPlan, answer_plan
 from api.http.services import ServicesDep
 from api.schemas.channel import (
@@ -69,13 +69,16 @@ async def get_channel_plan(
         Query(ge=1, lt=10**7, description="Ranks of the job: its plan, of a channel with plans for several sizes."),
         WHOLE_NUMBER,
     ] = None,
+    if_none_match: IfNoneMatch = "",
 ) -> Response:
     """Answer with the plan that the channel points at now: what a launcher reads before its job starts."""
     channel = services.channels.peek(name)
     if channel is None:
         channel = await run_sync(services.channels.get, name)
     digest = plan_for(channel, world_size)
-    return await answer_plan(request, services, digest, rank, form, cache_control=REVALIDATE)
+    return await answer_plan(
+        request, services, digest, rank, form, if_none_match=if_none_match, cache_control=REVALIDATE
+    )
 
 
 @router.get(
@@ -88,18 +91,18 @@ async def get_channel_plan(
     },
 )
 async def get_channel_history(
-    request: Request,
     services: ServicesDep,
     name: ChannelName,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: versions."), WHOLE_NUMBER] = 50,
     page_token: Annotated[int | None, Query(ge=1, lt=2**31, description="From next_page_token."), WHOLE_NUMBER] = None,
+    if_none_match: IfNoneMatch = "",
 ) -> Response:
     """List what the channel pointed at, and since when."""
     records, token = await run_sync(lambda: services.channels.history(name, limit=page_size, before=page_token))
     next_token = None if token is None else str(token)
     document = ChannelHistory(versions=[ChannelVersion.of(record) for record in records], next_page_token=next_token)
     headers = page_headers(f"/v1/channels/{name}/history", page_size, next_token)
-    return etagged_response(if_none_match_of(request), document, cache_control=REVALIDATE, headers=headers)
+    return etagged_response(if_none_match, document, cache_control=REVALIDATE, headers=headers)
 
 
 @router.post(
@@ -140,9 +143,7 @@ async def rollback_channel(
         **error_responses("not-found", "invalid-parameter"),
     },
 )
-async def get_channel(
-    services: ServicesDep, name: ChannelName, if_none_match: Annotated[str, Header()] = ""
-) -> Response:
+async def get_channel(services: ServicesDep, name: ChannelName, if_none_match: IfNoneMatch = "") -> Response:
     """Answer with the digest and version that the channel is at."""
     return _answer(await run_sync(services.channels.get, name), if_none_match)
 

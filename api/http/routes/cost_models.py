@@ -17,7 +17,15 @@ from api.http.protocol.responses import (
     json_response,
     not_stored,
 )
-from api.http.routes.documentation import BODY_ERRORS, HAS_IT, KEY_ERRORS, error_responses, json_answer, json_body
+from api.http.routes.documentation import (
+    BODY_ERRORS,
+    HAS_IT,
+    KEY_ERRORS,
+    IfNoneMatch,
+    error_responses,
+    json_answer,
+    json_body,
+)
 from api.http.routes.examples import COST_MODELS
 from api.http.services import ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MODEL_ID
@@ -135,7 +143,7 @@ async def cancel_fit(services: ServicesDep, model_id: ModelId) -> Response:
     },
 )
 async def get_cost_model_document(
-    services: ServicesDep, model_id: ModelId, if_none_match: Annotated[str, Header()] = ""
+    services: ServicesDep, model_id: ModelId, if_none_match: IfNoneMatch = ""
 ) -> Response:
     """Answer with the bytes of the model, which never change."""
     digest, document = await run_sync(services.models.document, model_id)

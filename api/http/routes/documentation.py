@@ -1,7 +1,8 @@
 """How routes describe their bodies and errors in the OpenAPI document."""
 
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Header
 from pydantic import BaseModel
 
 from api.http.protocol.problem_details import MEDIA_TYPE
@@ -21,6 +22,10 @@ BODY_ERRORS = (
 )
 KEY_ERRORS = ("key-in-flight", "key-reused")
 HAS_IT = {"description": "The caller has it."}
+#: Of every route that answers 304.
+IfNoneMatch = Annotated[
+    str, Header(description="ETag of what the caller has, or a list of them: 304 if the answer is one of these.")
+]
 
 
 def error_responses(*codes: str) -> Responses:

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Response
 
-from api.http.protocol.responses import REVALIDATE, etagged_response, if_none_match_of
-from api.http.routes.documentation import HAS_IT, error_responses
+from api.http.protocol.responses import REVALIDATE, etagged_response
+from api.http.routes.documentation import HAS_IT, IfNoneMatch, error_responses
 from api.http.routes.examples import EXAMPLES
 from api.schemas.catalogue import ExampleList, ExampleSummary
 from api.services.errors import found
@@ -20,10 +20,10 @@ router = APIRouter(prefix="/v1", tags=["catalogue"])
     response_model=ExampleList,
     responses={304: HAS_IT, **error_responses()},
 )
-async def list_examples(request: Request) -> Response:
+async def list_examples(if_none_match: IfNoneMatch = "") -> Response:
     """List bodies that can be posted as they are, in an order in which they can be sent."""
     summaries = [ExampleSummary.of(example, method="POST", url=f"/v1/examples/{example.id}") for example in EXAMPLES]
-    return etagged_response(if_none_match_of(request), ExampleList(examples=summaries), cache_control=REVALIDATE)
+    return etagged_response(if_none_match, ExampleList(examples=summaries), cache_control=REVALIDATE)
 
 
 @router.get(
@@ -36,8 +36,9 @@ async def list_examples(request: Request) -> Response:
     },
 )
 async def get_example(
-    request: Request, example_id: Annotated[str, Path(description="Id of the example.", examples=["three-tables"])]
+    example_id: Annotated[str, Path(description="Id of the example.", examples=["three-tables"])],
+    if_none_match: IfNoneMatch = "",
 ) -> Response:
     """Answer with the body, ready to be posted to the path that the list names."""
     example = found(next((one for one in EXAMPLES if one.id == example_id), None), "example")
-    return etagged_response(if_none_match_of(request), canonical_bytes(example.body), cache_control=REVALIDATE)
+    return etagged_response(if_none_match, canonical_bytes(example.body), cache_control=REVALIDATE)

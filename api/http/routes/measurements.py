@@ -4,12 +4,20 @@ import time
 from typing import Annotated
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.http.protocol.headers import page_headers
 from api.http.protocol.idempotency import IdempotencyKey, request_key
 from api.http.protocol.responses import IMMUTABLE, etag_of_digest, etagged_response, json_response
-from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_responses, json_answer, json_body
+from api.http.routes.documentation import (
+    BODY_ERRORS,
+    HAS_IT,
+    KEY_ERRORS,
+    IfNoneMatch,
+    error_responses,
+    json_answer,
+    json_body,
+)
 from api.http.routes.examples import MEASUREMENTS
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
@@ -80,12 +88,12 @@ async def list_measurements(
     summary="Fetch measurements",
     responses={
         200: json_answer("The rows, and of a job its times.", MeasurementsDocument),
-        304: {"description": "The caller has them."},
+        304: HAS_IT,
         **error_responses("not-found", "invalid-parameter"),
     },
 )
 async def get_measurements(
-    services: ServicesDep, digest: MeasurementsDigest, if_none_match: Annotated[str, Header()] = ""
+    services: ServicesDep, digest: MeasurementsDigest, if_none_match: IfNoneMatch = ""
 ) -> Response:
     """Answer with the rows, which never change."""
     canonical = found(await run_sync(services.store.measurements, digest), "measurements")

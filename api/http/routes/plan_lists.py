@@ -5,11 +5,11 @@ from typing import Annotated
 from urllib.parse import quote
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from api.http.protocol.headers import page_headers
-from api.http.protocol.responses import IMMUTABLE, REVALIDATE, etagged_response, if_none_match_of
-from api.http.routes.documentation import HAS_IT, error_responses, json_answer, reference
+from api.http.protocol.responses import IMMUTABLE, REVALIDATE, etagged_response
+from api.http.routes.documentation import HAS_IT, IfNoneMatch, error_responses, json_answer, reference
 from api.http.routes.plans import PlanDigest, find_plan, problem_of
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
@@ -39,11 +39,11 @@ RESHARD_OR_READS = {
     },
 )
 async def list_plans(
-    request: Request,
     services: ServicesDep,
     page_size: Annotated[int, Query(ge=1, le=500, description="Unit: plans."), WHOLE_NUMBER] = 50,
     page_token: Annotated[str | None, Query(pattern=DIGEST_PATTERN, description="From next_page_token.")] = None,
     name: Annotated[str | None, Query(max_length=MAX_NAME_LENGTH, description="Only plans of this name.")] = None,
+    if_none_match: IfNoneMatch = "",
 ) -> Response:
     """List published plans without their tables."""
     summaries = await run_sync(lambda: _summaries(services, page_size + 1, page_token, name))
@@ -51,7 +51,7 @@ async def list_plans(
     chosen = "" if name is None else f"&name={quote(name, safe='')}"
     headers = page_headers("/v1/plans", page_size, token, chosen)
     document = PlanPage(plans=[_document(summary) for summary in page], next_page_token=token)
-    return etagged_response(if_none_match_of(request), document, cache_control=REVALIDATE, headers=headers)
+    return etagged_response(if_none_match, document, cache_control=REVALIDATE, headers=headers)
 
 
 @router.get(
@@ -64,14 +64,14 @@ async def list_plans(
     },
 )
 async def compare_plans(
-    request: Request,
     services: ServicesDep,
     digest: PlanDigest,
     other: Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the other plan.")],
+    if_none_match: IfNoneMatch = "",
 ) -> Response:
     """Tell what changed: tables, seconds, bytes. Neither plan ever changes, so this does not either."""
     body = await services.compute(lambda: _difference(services, digest, other))
-    return etagged_response(if_none_match_of(request), body, cache_control=IMMUTABLE)
+    return etagged_response(if_none_match, body, cache_control=IMMUTABLE)
 
 
 @router.get(
@@ -84,7 +84,6 @@ async def compare_plans(
     },
 )
 async def reshard_plan(
-    request: Request,
     services: ServicesDep,
     digest: PlanDigest,
     other: Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the plan that reads.")],
@@ -93,10 +92,11 @@ async def reshard_plan(
         Query(ge=-(2**31), lt=2**31, description="Only what this rank of the other plan reads, counted from 0."),
         WHOLE_NUMBER,
     ] = None,
+    if_none_match: IfNoneMatch = "",
 ) -> Response:
     """Tell which rank of the other plan reads which bytes of a checkpoint that was written under this one."""
     body = await services.compute(lambda: _resharded(services, digest, other, rank))
-    return etagged_response(if_none_match_of(request), body, cache_control=IMMUTABLE)
+    return etagged_response(if_none_match, body, cache_control=IMMUTABLE)
 
 
 def _resharded(services: Services, digest: str, other: str, rank: int | None) -> bytes:

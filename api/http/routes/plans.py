@@ -2,14 +2,22 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from api.http.protocol.responses import IMMUTABLE, json_response, plan_response, streamed_response
-from api.http.routes.documentation import BODY_ERRORS, HAS_IT, error_responses, json_answer, json_body, reference
+from api.http.routes.documentation import (
+    BODY_ERRORS,
+    HAS_IT,
+    IfNoneMatch,
+    error_responses,
+    json_answer,
+    json_body,
+    reference,
+)
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, ModulePath
 from api.schemas.certificate import CertificateDocument
@@ -60,7 +68,7 @@ FormOfPlan = Annotated[
 PLAN_OR_SLICE = {
     "description": "The plan in the form asked for, or the slice of a rank; X-Plan-Digest repeats its digest.",
     "content": {
-        "application/json": {"schema": reference("PlanDocument", "CompactPlanDocument", "PlanSlice", choice="oneOf")}
+        "application/json": {"schema": reference("CompactPlanDocument", "PlanSlice", "PlanDocument", choice="oneOf")}
     },
 }
 
@@ -75,10 +83,17 @@ PLAN_OR_SLICE = {
     },
 )
 async def get_plan(
-    request: Request, services: ServicesDep, digest: PlanDigest, rank: RankOfPlan = None, form: FormOfPlan = None
+    request: Request,
+    services: ServicesDep,
+    digest: PlanDigest,
+    rank: RankOfPlan = None,
+    form: FormOfPlan = None,
+    if_none_match: IfNoneMatch = "",
 ) -> Response:
     """Answer with the bytes of the plan, which never change."""
-    return await answer_plan(request, services, digest, rank, form, cache_control=IMMUTABLE)
+    return await answer_plan(
+        request, services, digest, rank, form, if_none_match=if_none_match, cache_control=IMMUTABLE
+    )
 
 
 @router.get(
@@ -98,8 +113,8 @@ async def export_plan(
         ModulePath | None, Query(description="Path of the embedding module, where the plan does not say.")
     ] = None,
     device: Annotated[
-        str | None,
-        Query(pattern="^(cuda|cpu)$", description="cuda or cpu; by default that of the plan's hardware profile."),
+        Literal["cuda", "cpu"] | None,
+        Query(description="cuda or cpu; by default that of the plan's hardware profile."),
     ] = None,
     sparsecores_per_chip: Annotated[
         int | None,
@@ -221,7 +236,14 @@ def _given(services: Services, raw: bytes, cost_model: str | None) -> tuple[Solv
 
 
 async def answer_plan(
-    request: Request, services: Services, digest: str, rank: int | None, form: Form | None, *, cache_control: str
+    request: Request,
+    services: Services,
+    digest: str,
+    rank: int | None,
+    form: Form | None,
+    *,
+    if_none_match: str,
+    cache_control: str,
 ) -> Response:
     """Answer with a plan, or with the slice of one rank, from memory if it is there."""
     if rank is not None and form == COMPACT:
@@ -232,9 +254,14 @@ async def answer_plan(
         served = await run_sync(_plan_in_form, services, digest, rank, form)
     if isinstance(served, StreamedPlan):
         return streamed_response(
-            request, served.parts(), name=served.name, plan_digest=digest, cache_control=cache_control
+            request,
+            served.parts(),
+            name=served.name,
+            if_none_match=if_none_match,
+            plan_digest=digest,
+            cache_control=cache_control,
         )
-    return plan_response(request, served, plan_digest=digest, cache_control=cache_control)
+    return plan_response(request, served, if_none_match=if_none_match, plan_digest=digest, cache_control=cache_control)
 
 
 def _plan_in_form(services: Services, digest: str, rank: int | None, form: Form) -> ServedPlan | StreamedPlan:

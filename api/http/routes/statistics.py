@@ -5,12 +5,20 @@ import time
 from typing import Annotated
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.http.protocol.headers import page_headers
 from api.http.protocol.idempotency import IdempotencyKey, request_key
 from api.http.protocol.responses import IMMUTABLE, etagged_response, json_response, not_stored
-from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_responses, json_answer, json_body
+from api.http.routes.documentation import (
+    BODY_ERRORS,
+    HAS_IT,
+    KEY_ERRORS,
+    IfNoneMatch,
+    error_responses,
+    json_answer,
+    json_body,
+)
 from api.http.routes.plans import PlanDigest, find_plan
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN
@@ -74,13 +82,11 @@ async def list_statistics(
     summary="Fetch statistics",
     responses={
         200: json_answer("The statistics.", StatisticsDocument),
-        304: {"description": "The caller has them."},
+        304: HAS_IT,
         **error_responses("not-found", "invalid-parameter"),
     },
 )
-async def get_statistics(
-    services: ServicesDep, digest: StatisticsDigest, if_none_match: Annotated[str, Header()] = ""
-) -> Response:
+async def get_statistics(services: ServicesDep, digest: StatisticsDigest, if_none_match: IfNoneMatch = "") -> Response:
     """Answer with the bytes of the statistics, which never change."""
     canonical = await run_sync(_canonical, services, digest)
     return etagged_response(if_none_match, canonical, cache_control=IMMUTABLE)

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from api.schemas.base import Name, StrictModel, Title, fields_disagree
+from api.schemas.described import PublishedAs
+from api.schemas.spec import SpecDocument
 
 MAX_POINTS = 2_000
 FIELD_PATTERN = r"^[A-Za-z0-9_*][^\s=]{0,199}$"
@@ -76,9 +78,20 @@ class StudyBase(StrictModel):
 class SpecOfPoints(StrictModel):
     """The spec that points are made of."""
 
-    spec: dict[str, Any] = Field(
-        description="The spec that points are made of, as for POST /v1/solves.",
-        examples=[{"model": {}, "hardware": {}}],
+    spec: Annotated[dict[str, Any], PublishedAs(SpecDocument)] = Field(
+        description="The spec that points are made of, as for POST /v1/solves. Fields that every point sets may be"
+        " missing.",
+        examples=[
+            {
+                "model": {
+                    "batch_size_per_rank": 8192,
+                    "tables": [
+                        {"name": "user", "num_embeddings": 1_000_000, "embedding_dim": 64, "pooling_factor": 10.0}
+                    ],
+                },
+                "hardware": {"profile": "dgx-h100-80g", "num_hosts": 1},
+            }
+        ],
     )
     global_batch_size: Annotated[int, Field(ge=1)] | None = Field(
         default=None,

@@ -94,7 +94,7 @@ class ObjectiveDocument(TypedDict):
     max_rank_time_seconds: Annotated[float | None, "null where requests are served. Unit: seconds."]
 
 
-class TerminationDocument(TypedDict):
+class PlanTerminationDocument(TypedDict):
     """Why the search ended."""
 
     reason: Annotated[str, "OPTIMAL or FEASIBLE.", Example("OPTIMAL")]
@@ -165,7 +165,7 @@ class HeadDocument(TypedDict):
         ]
     ]
     objective: Annotated[ObjectiveDocument, "Predicted objective, bound and gap. Unit: seconds."]
-    termination: Annotated[TerminationDocument, "Why the search ended."]
+    termination: Annotated[PlanTerminationDocument, "Why the search ended."]
 
 
 class SearchDocument(TypedDict):

@@ -17,7 +17,7 @@ from planner.output.documents.compact_plan import CompactCheckpointDocument, Com
 from planner.output.documents.growth import TableGrowthDocument
 from planner.output.documents.index_dedup import IndexDedupDocument, IndexDedupSettingDocument
 from planner.output.documents.kv_cache import KvCacheDocument, KvCacheSizeDocument
-from planner.output.documents.plan import LoadsDocument, ScoreDocument, StepLoadsDocument, TerminationDocument
+from planner.output.documents.plan import LoadsDocument, PlanTerminationDocument, ScoreDocument, StepLoadsDocument
 from planner.output.documents.replica_groups import GroupSizeDocument, ReplicaGroupsDocument, ReplicaSyncDocument
 from planner.output.documents.search import (
     EvidenceDocument,
@@ -75,7 +75,7 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
             "step_time_seconds": evaluation.step_time_seconds,
             "max_rank_time_seconds": evaluation.max_rank_time_seconds,
         },
-        "termination": image_of(TerminationDocument, plan),
+        "termination": image_of(PlanTerminationDocument, plan),
         "tables": [_table(table, sizes) for table, sizes in tables],
         **_step_loads(evaluation, plan),  # type: ignore[typeddict-item]  # pod_size follows below
         "ranks": columns_of([image_of(RankDocument, load) for load in evaluation.ranks], "rank"),

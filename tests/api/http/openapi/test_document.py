@@ -130,3 +130,24 @@ def test_every_operation_names_its_problems(document: dict[str, object]) -> None
             assert operation["operationId"]
             if path not in ("/livez", "/version"):
                 assert "application/problem+json" in operation["responses"]["500"]["content"]
+
+
+def test_answers_have_types_where_the_service_knows_them(document: dict[str, object]) -> None:
+    schemas = document["components"]["schemas"]
+    for field, name in (("objective", "ObjectiveDocument"), ("movement", "MovementDocument")):
+        assert schemas["ResultDocument"]["properties"][field]["anyOf"][0] == {"$ref": f"#/components/schemas/{name}"}
+    plan = schemas["PlanDocument"]["properties"]
+    untyped = {name for name, field in plan.items() if "JsonValue" in json.dumps(field)}
+    assert untyped == set()
+    assert schemas["SweepSpec"]["properties"]["spec"]["$ref"] == "#/components/schemas/SpecDocument"
+    export = document["paths"]["/v1/plans/{digest}/exports/{format}"]["get"]["parameters"]
+    (device,) = (one for one in export if one["name"] == "device")
+    assert device["schema"]["anyOf"][0]["enum"] == ["cuda", "cpu"]
+
+
+def test_every_schema_has_one_name_and_one_content(document: dict[str, object]) -> None:
+    """Generators name classes after titles: an alias, or a title of two schemas, is one class twice."""
+    for name, schema in document["components"]["schemas"].items():
+        assert schema["title"] == name
+        assert "$ref" not in schema
+        assert "__" not in name

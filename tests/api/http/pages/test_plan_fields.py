@@ -34,7 +34,7 @@ class _Assumption(search_document.EvidenceDocument):
 VARIABLES = {
     "plan": plan_document.PlanDocument,
     "objective": plan_document.ObjectiveDocument,
-    "termination": plan_document.TerminationDocument,
+    "termination": plan_document.PlanTerminationDocument,
     "provenance": search_document.ProvenanceDocument,
     "prediction": search_document.PredictionDocument,
     "shares": search_document.SharesDocument,

@@ -13,12 +13,10 @@ from .channel_calls import ChannelCalls, channel_path, rolled_back
 from .documents import canonical_bytes, parse_object
 from .errors import NoPlan, ProblemError, SolveTimeout, UnexpectedAnswer
 from .fetched import FetchedPlan, RankSlice, fetched_plan, fetched_slice
-from .solve_calls import SolveCalls
+from .solve_calls import MAX_SERVER_WAIT_SECONDS, SolveCalls, solve_document, submitted
 from .study_calls import StudyCalls
 from .transport import RetryPolicy, Transport
 
-#: The longest that the service holds an answer back, seconds (its ``Prefer: wait`` limit).
-MAX_SERVER_WAIT_SECONDS = 60.0
 ENDED_STATES = frozenset({"succeeded", "failed", "cancelled"})
 #: Where a key is looked for that was not given.
 TOKEN_VARIABLE = "SHARDPLAN_TOKEN"
@@ -79,7 +77,7 @@ class PlannerClient:
 
     @property
     def solves(self) -> SolveCalls:
-        """Lists of solves, cancellations and retries."""
+        """Lists of solves, cancellations, retries, and solves of changed specs."""
         return SolveCalls(self._transport)
 
     @property
@@ -115,17 +113,8 @@ class PlannerClient:
         tags
             Kept with the solve, by which solves can be listed; an equal solve that is there already keeps its own.
         """
-        wait = min(wait_seconds, MAX_SERVER_WAIT_SECONDS)
-        headers = {"Prefer": f"wait={int(wait)}"} if wait >= 1 else {}
-        response = self._transport.request(
-            "POST",
-            "/v1/solves",
-            headers=headers,
-            params={"tag": list(tags)} if tags else None,
-            content=canonical_bytes(spec),
-            server_wait_seconds=wait,
-        )
-        return _solve_document(response)
+        content = canonical_bytes(spec)
+        return submitted(self._transport, "/v1/solves", content, wait_seconds=wait_seconds, tags=tags)
 
     def get_solve(self, solve_id: str, *, wait_seconds: float = 0.0) -> dict[str, object]:
         """The solve's document; with ``wait_seconds``, once it changes or the time is up."""
@@ -134,7 +123,7 @@ class PlannerClient:
         response = self._transport.request(
             "GET", f"/v1/solves/{quote(solve_id, safe='')}", params=params, server_wait_seconds=wait
         )
-        return _solve_document(response)
+        return solve_document(response)
 
     def solve(
         self, spec: Mapping[str, object], *, wait_seconds: float = 300.0, tags: Sequence[str] = ()
@@ -146,8 +135,22 @@ class PlannerClient:
         SolveTimeout
             It has not ended in ``wait_seconds``.
         """
-        deadline = self._clock() + wait_seconds
+        asked = self._clock()
         document = self.submit(spec, wait_seconds=wait_seconds, tags=tags)
+        return self._ended(document, asked, wait_seconds)
+
+    def wait(self, solve: Mapping[str, object], *, wait_seconds: float = 300.0) -> dict[str, object]:
+        """Wait until a solve ends; returns its document, at once if ``solve`` is that of one that has ended.
+
+        Raises
+        ------
+        SolveTimeout
+            The solve has not ended in ``wait_seconds``, and goes on.
+        """
+        return self._ended(dict(solve), self._clock(), wait_seconds)
+
+    def _ended(self, document: dict[str, object], since: float, wait_seconds: float) -> dict[str, object]:
+        deadline = since + wait_seconds
         while document["state"] not in ENDED_STATES:
             left = deadline - self._clock()
             if left <= 0:
@@ -367,10 +370,3 @@ def _reshard_path(old_digest: str, new_digest: str) -> str:
 
 def _json(response: httpx.Response) -> dict[str, object]:
     return parse_object(response.content, f"the answer to {response.request.method} {response.request.url.path}")
-
-
-def _solve_document(response: httpx.Response) -> dict[str, object]:
-    document = _json(response)
-    if not isinstance(document.get("id"), str) or not isinstance(document.get("state"), str):
-        raise UnexpectedAnswer("the answer is not the document of a solve: no id or no state")
-    return document

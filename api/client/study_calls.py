@@ -6,9 +6,8 @@ from typing import cast
 from urllib.parse import quote
 
 from .documents import canonical_bytes, parse_object
+from .solve_calls import MAX_SERVER_WAIT_SECONDS
 from .transport import Transport
-
-_MAX_SERVER_WAIT_SECONDS = 60.0
 
 
 class StudyCalls:
@@ -25,7 +24,7 @@ class StudyCalls:
 
     def get(self, study_id: str, *, wait_seconds: float = 0.0) -> dict[str, object]:
         """Return a study, when it has ended or after some time."""
-        wait = min(wait_seconds, _MAX_SERVER_WAIT_SECONDS)
+        wait = min(wait_seconds, MAX_SERVER_WAIT_SECONDS)
         params: dict[str, str | list[str]] = {"wait": f"{wait:g}"} if wait > 0 else {}
         response = self._transport.request("GET", _path(study_id), params=params, server_wait_seconds=wait)
         return parse_object(response.content, "the study")

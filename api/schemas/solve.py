@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
-from api.schemas.base import BytesTaken, BytesThere, Document, Moment
+from api.schemas.base import BytesTaken, BytesThere, Document, Moment, StrictModel
 from api.schemas.described import PublishedAs, described_by
 from api.store.solves.records import SolveRecord
 from planner.output.documents import plan as plan_document
@@ -195,6 +195,20 @@ def solve_document(record: SolveRecord) -> SolveDocument:
     if result and result["plan_digest"]:
         result["plan_url"] = f"/v1/plans/{result['plan_digest']}"
     return SolveDocument.of(record, deadline=record.deadline_at, result=result)
+
+
+class SolvePatch(StrictModel):
+    """A solve, and what its spec is changed to."""
+
+    solve: Annotated[str, Field(pattern="^[0-9a-f]{1,64}$")] = Field(
+        description="Id of the solve whose spec is changed, whatever became of the solve.",
+        examples=["019aa1b2c3d4e5f60718293a4b5c"],
+    )
+    patch: dict[str, JsonValue] = Field(
+        description="JSON merge patch (RFC 7396) of the spec: objects are merged, null takes a field back to its"
+        " default, and everything else, lists too, takes the place of what was there.",
+        examples=[{"hardware": {"num_hosts": 2}}],
+    )
 
 
 class SolvePage(Document):

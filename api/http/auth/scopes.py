@@ -44,6 +44,7 @@ ROUTE_SCOPES: Mapping[str, str] = {
     "GET /v1/cost-models/{model_id}/report": READ,
     "GET /v1/cost-models/{model_id}/compare/{other_id}": READ,
     "POST /v1/solves": SOLVE,
+    "POST /v1/solves:from-patch": SOLVE,
     "POST /v1/solves/{solve_id}:cancel": SOLVE,
     "POST /v1/solves/{solve_id}:retry": SOLVE,
     "DELETE /v1/solves/{solve_id}": SOLVE,

@@ -19,7 +19,7 @@ from api.schemas.events import ProgressEvent, StateEvent
 from api.schemas.measurements import JobTimes, MeasuredRows
 from api.schemas.plan import AnyEvaluationRequest, CompactPlanDocument, PlanDocument, PlanSlice
 from api.schemas.reshard import RankReads, ReshardMapDocument
-from api.schemas.solve import ProblemDocument
+from api.schemas.solve import ProblemDocument, SolvePatch
 from api.schemas.spec import SpecDocument
 from api.schemas.statistics import StatisticsDocument
 from api.schemas.studies.fleet import SmallestFleetSpec
@@ -38,6 +38,7 @@ All numbers are SI seconds and plain bytes. Every error is a problem document (R
 #: Documents that routes name but do not declare: bodies, which they read as raw bytes, choices and streams.
 _UNDECLARED = (
     SpecDocument,
+    SolvePatch,
     PlanDocument,
     CompactPlanDocument,
     PlanSlice,

@@ -1,58 +1,29 @@
 """Ask for plans: submit, look, wait, cancel, validate."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from api.http.auth.middleware import require_priority_scope
-from api.http.protocol.headers import page_headers, preferred_wait
+from api.http.protocol.headers import page_headers
 from api.http.protocol.idempotency import IdempotencyKey, request_key
-from api.http.protocol.responses import json_response, not_stored
+from api.http.protocol.responses import json_response
 from api.http.routes.documentation import BODY_ERRORS, KEY_ERRORS, error_responses, json_answer, json_body
 from api.http.routes.examples import SPECS
-from api.http.services import Services, ServicesDep
-from api.schemas.base import TAG_PATTERN, TIME_PATTERN
+from api.http.routes.submission import SubmissionDep, Tag, answer_submission, solve_answer, submission_responses
+from api.http.services import ServicesDep
 from api.schemas.number_text import NUMBER, WHOLE_NUMBER
-from api.schemas.solve import SolveDocument, SolvePage, StateName, ValidationDocument, solve_document
-from api.services.errors import ApiError
+from api.schemas.solve import SolveDocument, SolvePage, SolvePatch, StateName, ValidationDocument, solve_document
 from api.services.plans.reports import validation_of
-from api.services.solves.service import SolveOptions
+from api.specs.input.json import parse_document
 from api.specs.parse import parse_spec
-from api.store.solves.idempotency import RequestKey
+from api.specs.request import SolveRequest
 from api.store.solves.records import ENDED, SolveRecord
 
 router = APIRouter(prefix="/v1", tags=["solves"])
 
-_RETRY_AFTER_SECONDS = "1"
 _SOLVE = json_answer("The solve.", SolveDocument)
-MAX_TAGS = 16
-
-Tag = Annotated[str, Query(pattern=TAG_PATTERN)]
-
-
-def _seconds(deadline: str | None) -> float | None:
-    if deadline is None:
-        return None
-    try:
-        return datetime.fromisoformat(deadline.upper()).astimezone(UTC).timestamp()
-    except (ValueError, OverflowError):
-        raise ApiError("invalid-parameter", "the deadline is no time that there is") from None
-
-
-def _answer(record: SolveRecord, headers: dict[str, str] | None = None, *, status: int = 200) -> Response:
-    waiting = {} if record.state in ENDED else {"Retry-After": _RETRY_AFTER_SECONDS}
-    return not_stored(solve_document(record), status, {**waiting, **(headers or {})})
-
-
-async def _submitted(
-    services: Services, raw: bytes, *, fresh: bool, options: SolveOptions, key: RequestKey | None
-) -> SolveRecord:
-    """Check a spec and queue it; return its solve, or that of an equal spec."""
-    parsed = await services.compute(lambda: parse_spec(raw, services.library))
-    record, _ = await run_sync(lambda: services.solves.submit(parsed, fresh=fresh, options=options, key=key))
-    return record
 
 
 @router.post(
@@ -60,49 +31,33 @@ async def _submitted(
     summary="Ask for a plan",
     status_code=202,
     openapi_extra=json_body("SpecDocument", examples=SPECS),
-    responses={
-        202: json_answer("Accepted: look at Location, or again after Retry-After.", SolveDocument),
-        200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", SolveDocument),
-        **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS, "deadline-passed", "queue-full"),
-    },
+    responses=submission_responses(),
 )
-async def submit_solve(
-    request: Request,
-    services: ServicesDep,
-    fresh: Annotated[bool, Query(description="Solve again, even where an equal spec was solved.")] = False,
-    prefer: Annotated[str, Header(description="wait=N: answer when it has ended, at most N <= 60 s.")] = "",
-    idempotency_key: IdempotencyKey = None,
-    priority: Annotated[
-        int,
-        Query(
-            ge=-100,
-            le=100,
-            description="Waiting solves of higher priority start first, then older ones; above 0: scope promote.",
-        ),
-        WHOLE_NUMBER,
-    ] = 0,
-    deadline: Annotated[
-        str | None, Query(pattern=TIME_PATTERN, description="When the answer is wanted at the latest (RFC 3339).")
-    ] = None,
-    tag: Annotated[
-        list[Tag] | None, Query(max_length=MAX_TAGS, description="To find the solve by; may be repeated.")
-    ] = None,
-) -> Response:
+async def submit_solve(services: ServicesDep, submission: SubmissionDep) -> Response:
     """Queue a spec. Equal specs get the same solve, so that asking twice is safe."""
-    require_priority_scope(request, priority)
-    raw = await request.body()
-    key = request_key(request, raw, idempotency_key)
-    options = SolveOptions(priority=priority, deadline_at=_seconds(deadline), tags=tag or ())
+    raw = await submission.request.body()
+    return await answer_submission(services, submission, raw, lambda: parse_spec(raw, services.library))
 
-    with services.keys.holding(key):
-        made = await run_sync(services.solves.made_by, key)
-        record = made or await _submitted(services, raw, fresh=fresh, options=options, key=key)
-    headers = {"Location": f"/v1/solves/{record.id}"}
-    seconds = preferred_wait(prefer, services.settings.max_wait_seconds)
-    if seconds is not None:
-        headers["Preference-Applied"] = f"wait={seconds:.0f}"
-        record = await services.solves.wait(record.id, seconds)
-    return _answer(record, headers, status=200 if record.state in ENDED else 202)
+
+@router.post(
+    "/solves:from-patch",
+    summary="Ask for a plan of a changed spec",
+    status_code=202,
+    openapi_extra=json_body("SolvePatch"),
+    responses=submission_responses("not-found"),
+)
+async def submit_patch(services: ServicesDep, submission: SubmissionDep) -> Response:
+    """Queue the spec of another solve with a JSON merge patch (RFC 7396); findings point into the patched spec.
+
+    Priority, deadline and tags are those of this request.
+    """
+    raw = await submission.request.body()
+
+    def read() -> SolveRequest:
+        asked = parse_document(raw, SolvePatch)
+        return parse_spec(services.solves.patched_spec(asked.solve, asked.patch), services.library)
+
+    return await answer_submission(services, submission, raw, read)
 
 
 @router.get(
@@ -140,7 +95,7 @@ async def get_solve(
     ] = 0.0,
 ) -> Response:
     """Answer at once, or as soon as the solve has ended."""
-    return _answer(await services.solves.wait(solve_id, wait))
+    return solve_answer(await services.solves.wait(solve_id, wait))
 
 
 @router.post(
@@ -156,7 +111,7 @@ async def get_solve(
 async def cancel_solve(services: ServicesDep, solve_id: str) -> Response:
     """Stop a solve; the best plan that it has found is kept. Doing it twice is harmless."""
     record = await run_sync(services.solves.cancel, solve_id)
-    return _answer(record, status=200 if record.state in ENDED else 202)
+    return solve_answer(record, status=200 if record.state in ENDED else 202)
 
 
 @router.post(
@@ -185,7 +140,7 @@ async def retry_solve(
     with services.keys.holding(key):
         record = await run_sync(retry)
     headers = {"Location": f"/v1/solves/{record.id}"}
-    return _answer(record, headers, status=200 if record.state in ENDED else 202)
+    return solve_answer(record, headers, status=200 if record.state in ENDED else 202)
 
 
 @router.delete(

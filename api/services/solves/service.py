@@ -1,5 +1,6 @@
 """What can be done with solves: ask for one, look, wait, cancel."""
 
+import json
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from api.services.errors import ApiError, found, queue_full
 from api.services.pages import page_of
 from api.services.solves.notifications import SolveNotifications
 from api.settings import Settings
+from api.specs.input.merge_patch import merged
 from api.specs.request import SolveRequest
 from api.store.database import TenantStore
 from api.store.solves.idempotency import RequestKey
@@ -116,6 +118,11 @@ class SolveService:
             tags=ended.tags,
         )
         return self._accept(new, reuse=False, key=key)[0]
+
+    def patched_spec(self, solve_id: str, patch: Mapping[str, object]) -> bytes:
+        """Return the spec of a solve with a JSON merge patch applied, not checked yet."""
+        spec = found(self._store.spec(self.get(solve_id).request_digest), "solve")  # it may be deleted since
+        return canonical_bytes(merged(json.loads(spec), patch))
 
     def delete(self, solve_id: str) -> None:
         """Delete a solve that has ended; its plan stays."""

@@ -141,3 +141,15 @@ def test_times_of_a_job_are_stored_once_and_compared(client: PlannerClient) -> N
     assert {one["phase"] for one in first["comparison"]["phases"]} == set(PHASES)
     with pytest.raises(ProblemError, match="no plan of this digest is kept here"):
         client.post_measurements({**document, "plan_digest": "sha256:" + "0" * 64})
+
+
+def test_a_solve_of_a_changed_spec(client: PlannerClient) -> None:
+    first = client.solve(SPEC)
+    asked = client.solves.from_patch(str(first["id"]), {"hardware": {"ranks_per_host": 4}}, tags=["what=if"])
+    ended = client.wait(asked, wait_seconds=PATIENCE_SECONDS)
+    assert ended["tags"] == ["what=if"]
+    assert client.plan_of(ended).document["world_size"] == 4
+    assert client.wait(ended)["id"] == asked["id"]
+    with pytest.raises(ProblemError) as refused:
+        client.solves.from_patch(str(first["id"]), {"model": {"batch_size_per_rank": -1}})
+    assert [one["pointer"] for one in refused.value.errors] == ["/model/batch_size_per_rank"]

@@ -138,6 +138,13 @@ LINES: Mapping[str, Line] = {
     "DELETE /v1/studies/{study_id}": hidden("/v1/studies/<study>"),
     "GET /v1/solves": Line("own", ("/v1/solves", "/v1/solves?state=succeeded")),
     "POST /v1/solves": hidden("/v1/solves", bodies=SPECS),
+    "POST /v1/solves:from-patch": hidden(
+        "/v1/solves:from-patch",
+        bodies=(
+            {"solve": "<solve>", "patch": {}},
+            {"solve": "<own solve>", "patch": {"previous_plan": {"digest": "<plan>"}}},
+        ),
+    ),
     "GET /v1/solves/{solve_id}": hidden("/v1/solves/<solve>", "/v1/solves/<solve>?wait=1"),
     "GET /v1/solves/{solve_id}/events": hidden("/v1/solves/<solve>/events"),
     "POST /v1/solves/{solve_id}:cancel": hidden("/v1/solves/<solve>:cancel"),

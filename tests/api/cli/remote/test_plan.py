@@ -65,6 +65,24 @@ def test_solves_are_listed_and_shown(run: Run, spec: Path, service: Live, monkey
     assert [line for line in (table + shown).splitlines() if len(line) > 80] == []
 
 
+def test_the_spec_of_a_solve_is_planned_with_changes(run: Run, spec: Path, service: Live) -> None:
+    run("plan", spec, *SERVER, "-q", "-o", spec.with_name("plan.json"))
+    (first,) = run("solves", *SERVER).document["solves"]
+    patch, output = spec.with_name("patch.json"), spec.with_name("changed.json")
+    patch.write_text(json.dumps({"hardware": {"ranks_per_host": 4}, "name": "changed"}))
+    changed = ("solves", "from-patch", first["id"])
+    assert run(*changed, patch, "--set", "solver.seed=4", "-o", output, *SERVER).code == 0
+    plan = json.loads(output.read_bytes())
+    assert (plan["world_size"], plan["name"], plan["provenance"]["seed"]) == (4, "changed", 4)
+    assert run(*changed, "--set", "hardware.ranks_per_host=4", *SERVER).document["state"] in ("queued", "succeeded")
+    nothing = run(*changed, *SERVER)
+    assert nothing.code == 1
+    assert "give PATCH.json, --set FIELD=VALUE, or both" in nothing.err
+    wrong = run(*changed, "--set", "hardware.num_hosts=0", *SERVER)
+    assert wrong.code == 1
+    assert "/hardware/num_hosts" in wrong.err
+
+
 def test_an_infeasible_spec_says_what_would_give_a_plan(run: Run, spec: Path, service: Live) -> None:
     changes = ("--set", "hardware.overrides.hbm_bytes=40000", "--set", "hardware.overrides.ddr_bytes=0")
     answer = run("plan", spec, *changes, *SERVER)

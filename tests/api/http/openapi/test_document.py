@@ -26,6 +26,7 @@ def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> No
     assert operations == {
         ("get", "/v1/caller"),
         ("post", "/v1/solves"),
+        ("post", "/v1/solves:from-patch"),
         ("get", "/v1/solves"),
         ("get", "/v1/solves/{solve_id}"),
         ("get", "/v1/solves/{solve_id}/events"),

@@ -33,6 +33,7 @@ _COMMANDS = {
     "certify": ("plans.certify", "Write the certificate of a plan and its bound."),
     "check": ("plans.certify", "Check a certificate."),
     "explain": ("plans.explain", "Tell why a plan is as it is, and what would help."),
+    "draw": ("plans.draw", "Draw a step of a plan, with the memory of a rank."),
     "compare": ("plans.documents", "Tell what changed from one plan to another."),
     "reshard": ("plans.reshard", "Write which rank reads what of a checkpoint."),
     "export": ("plans.documents", "Write a plan in the form that a runtime takes."),

@@ -23,6 +23,7 @@ from api.release import VERSION
 
 #: Where each command is, and what it does, in a line of a terminal of 80 columns; ``COMMAND --help`` says more.
 _COMMANDS = {
+    "init": ("init.command", "Make a spec: by questions, or from a model's file."),
     "plan": ("plans.plan", "Plan a spec: the plan, and a summary for people."),
     "batch": ("batch.command", "Plan many specs, each on many shapes of clusters."),
     "study": ("study.command", "Plan many variants of a spec: sweeps and their fronts."),

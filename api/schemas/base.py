@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 #: spreadsheet, a flag on a command line or a path that climbs.
 NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.:/@+#|,()\[\]\-]*$"
 MAX_NAME_LENGTH = 200
+TITLE_PATTERN = r"^[A-Za-z0-9_][ -~]*$"
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 TAG_PATTERN = "^[a-z0-9._=-]{1,64}$"
 #: Times of RFC 3339.
@@ -26,7 +27,7 @@ MODEL_NAME = r"[a-z0-9_][a-z0-9._-]{0,63}"
 MODEL_ID = rf"{MODEL_NAME}@[1-9][0-9]{{0,8}}"
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=NAME_PATTERN)]
-Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=r"^[A-Za-z0-9_][ -~]*$")]
+Title = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=TITLE_PATTERN)]
 Digest = Annotated[str, Field(pattern=DIGEST_PATTERN)]
 StatisticsReference = Annotated[str, Field(max_length=300, pattern=STATISTICS_PATTERN)]
 ModulePath = Annotated[str, Field(max_length=MAX_NAME_LENGTH, pattern=r"^([A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*)?$")]

@@ -20,6 +20,7 @@ from api.cli.files import (
 )
 from api.cli.models.files import CostModelFile, chosen_cost_model
 from api.cli.plans.plan_files import check_named
+from api.cli.plans.spec_text import spec_text
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.services.plans.reports import validation_of
 from api.specs.input.json import read_json
@@ -27,7 +28,6 @@ from api.specs.parse import is_well_formed, parse_spec
 from api.specs.plans.registry import foreign_text, is_foreign
 from api.specs.references.resolve import Library
 from api.specs.request import SolveRequest
-from cost_models.text.number_text import counted
 from planner.errors import InvalidProblem, UnsupportedRequest
 from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.plan import explain_plan
@@ -187,10 +187,7 @@ def validate_command(
         raise typer.Exit(report(error)) from None
     validation = validation_of(request)
     print_document(validation.model_dump(mode="json"), as_json=as_json)
-    totals = validation.totals
-    size, tables = totals.sharding_group_size, counted(totals.num_tables, "table")
-    groups = "" if size in (None, totals.world_size) else f", in sharding groups of at most {size:,}"
-    echo(f"{request.name}: valid; {tables} on {totals.world_size:,} ranks{groups}")
+    echo(spec_text(request))
     print_issues(request.warnings)
 
 

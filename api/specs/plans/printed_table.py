@@ -46,6 +46,10 @@ class PrintedTable:
     num_columns: int
     piece_columns: int | None  # of a table that is cut by columns
     ranks: tuple[int, ...]  # in rising order, one for each shard
+    sum_pooling_factor: float | None  # ids per sample of all features; None: not printed
+    num_features: int  # 1 if not printed
+    is_sequence: bool
+    is_weighted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,7 @@ class PrintedPlan:
     rounding_bytes: float  # of the above
     shared_hbm_bytes: float | None  # of the dense part and the ids of a batch, in each of the above; None: not printed
     has_two_storages: bool
+    batch_size: int | None  # samples of a rank; None: not printed
 
 
 def read_printed_plan(text: str) -> PrintedPlan:
@@ -95,6 +100,7 @@ def read_printed_plan(text: str) -> PrintedPlan:
         rounding_bytes=0.5 * 10.0**-digits * (1 + len(known)) * _GIB,
         shared_hbm_bytes=sum(known) * _GIB if len(known) == len(shared) else None,
         has_two_storages="Storage (HBM, DDR)" in tables[0][1],
+        batch_size=_batch_size(lines),
     )
 
 
@@ -171,7 +177,17 @@ def _table(number: int, row: dict[str, str]) -> PrintedTable:
         num_columns=int(columns[1]),
         piece_columns=None if columns[2] is None else int(columns[2]),
         ranks=_ranks(row["Ranks"]),
+        sum_pooling_factor=_printed_number(row, "Sum Pooling Factor"),
+        num_features=int(_printed_number(row, "Features") or 1),
+        is_sequence=row.get("Output") == "sequence",
+        is_weighted=row.get("Weighted") == "weighted",
     )
+
+
+def _printed_number(row: dict[str, str], name: str) -> float | None:
+    """Return the number of a column that not every release prints."""
+    text = row.get(name, "")
+    return float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) else None
 
 
 def _ranks(text: str) -> tuple[int, ...]:
@@ -191,6 +207,12 @@ def _shared(lines: list[tuple[int, str]], name: str) -> float | None:
         if line == name and (found := re.match(r"HBM: ([0-9]{1,9}(?:\.[0-9]{1,9})?) GB", after)):
             return float(found[1])
     return None
+
+
+def _batch_size(lines: list[tuple[int, str]]) -> int | None:
+    """Return the samples of a rank, which a line of its own has."""
+    found = [match for _, line in lines if (match := re.match(r"Batch Size: ([1-9][0-9]{0,8})\b", line))]
+    return int(found[0][1]) if found else None
 
 
 def _issue(message: str, hint: str = _HINT) -> Issue:

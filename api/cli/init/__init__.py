@@ -1,0 +1,1 @@
+"""``init``: a first spec, by questions or out of a file that a model, a planner or a spreadsheet left."""

@@ -37,7 +37,7 @@ help:
 	@echo "make generated write the OpenAPI document and the client's types again"
 	@echo "make torchrec-newest  the tests that train real TorchRec, with its newest release (installs 5 GB)"
 	@echo "make format    repair what the formatter and the linter can"
-	@echo "make reality   predicted beside measured for public series, and docs/reality.md from that (SHARED=)"
+	@echo "make reality   predicted next to measured for public series, and docs/reality.md from that (SHARED=)"
 	@echo "make bench     every partitioner and the peers on one table (SUITE=, LIMIT=; see benchmarks/README.md)"
 
 $(BIN)/python:

@@ -48,12 +48,12 @@ class Settings(BaseSettings):
     port: int = Field(default=8080, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     auth: Literal["none", "keys"] = Field(
         default="none",
-        description="Who may send requests: none: whoever reaches the address; keys: who shows a key (shardplan keys),"
+        description="Who may send requests: none: all who reach the address; keys: callers with a key (shardplan keys),"
         " or a token of the issuer, where one is set.",
     )
     oidc_issuer: str | None = Field(
         default=None,
-        description="Address of an OpenID Connect issuer whose tokens are taken beside keys; none: keys alone.",
+        description="Address of an OpenID Connect issuer whose tokens are accepted besides keys; none: keys alone.",
     )
     oidc_audience: str | None = Field(
         default=None, description="What the tokens of the issuer have to name as their audience (aud)."
@@ -77,7 +77,7 @@ class Settings(BaseSettings):
     )
     insecure: bool = Field(
         default=False,
-        description="Listen on an address that other machines reach although nobody is asked for a key.",
+        description="Listen on an address that other machines reach although no key is required.",
     )
     webhook_hosts: str | None = Field(
         default=None,

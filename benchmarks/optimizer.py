@@ -54,7 +54,7 @@ def run(suite: Suite, sources: Sources, given: argparse.Namespace) -> Iterator[R
 
 
 def protocol(given: argparse.Namespace) -> dict[str, Any]:
-    """Return what the figures depend on beside the code: versions, machine, settings."""
+    """Return what the figures depend on besides the code: versions, machine, settings."""
     return {
         "versions": versions(),
         "machine": platform.machine(),

@@ -1,4 +1,4 @@
-"""Real training steps beside their predictions: TorchRec on gloo, on this machine, under many plans of made-up models.
+"""Real training steps next to their predictions: TorchRec on gloo, on this machine, under many plans of made-up models.
 
     python benchmarks/real_steps.py [--models one_hot long_bags wide one_heavy many] [--plans 30] [--rounds 60]
         [--steps 3] [--processes 2] [--seconds 60] [--solve 2] [--profile cpu-xeon-vm] [--model MODEL.json]

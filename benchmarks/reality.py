@@ -1,4 +1,4 @@
-"""What the product predicts beside what others measured, for every public series in a folder of the shared format.
+"""What the product predicts next to what others measured, for every public series in a folder of the shared format.
 
     python benchmarks/reality.py [--data FOLDER] [--json OUT] [--results OUT] [--plans]
 

@@ -192,7 +192,7 @@ class CostModel(Protocol):
 
     @property
     def rounding(self) -> float:
-        """Relative difference between prices of equal work beside other work: of single precision, else 0."""
+        """Relative difference between prices of equal work next to other work: of single precision, else 0."""
         ...
 
     def predict(self, work: ShardWork, hardware: Hardware) -> ShardSeconds:

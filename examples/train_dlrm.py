@@ -4,7 +4,7 @@
     torchrun --nproc-per-node 2 examples/train_dlrm.py --planner shardplan --server http://127.0.0.1:8080
 
 Where no service answers, the second plans on this machine, if ``shardplan`` is installed on it. With ``--measure`` it
-times its phases and tells the service, which puts them beside what the plan was thought to take. Runs on CPU with gloo;
+times its phases and sends them to the service, which puts them next to the plan's prediction. Runs on CPU with gloo;
 the plan is for GPUs all the same.
 """
 
@@ -69,7 +69,7 @@ def batches(rank: int) -> RandomRecDataset:
 
 
 def report(times: PhaseTimes, server: str, plan_digest: str) -> None:
-    """Post the times, and print what was predicted beside them; a job does not fail for want of it."""
+    """Post the times, and print what was predicted next to them; a job does not fail for want of it."""
     try:
         with PlannerClient(server) as client:
             summary = times.post(client, plan_digest)

@@ -1,4 +1,4 @@
-"""Where the tests find the repository, and the public data beside it."""
+"""Where the tests find the repository, and the public data next to it."""
 
 import logging
 import os
@@ -59,9 +59,9 @@ def examples() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Public workloads and golden figures beside the repository; tests skip where they are absent."""
+    """Public workloads and golden figures next to the repository; tests skip where they are absent."""
     if not SHARED.is_dir():
-        pytest.skip("no ../shared folder with public workloads and golden figures beside the repository")
+        pytest.skip("no ../shared folder with public workloads and golden figures next to the repository")
     return SHARED
 
 

@@ -33,9 +33,9 @@ _COMMANDS = {
     "import": ("plans.improve", "Write a plan from anywhere as one of shardplan's."),
     "certify": ("plans.certify", "Write the certificate of a plan and its bound."),
     "check": ("plans.certify", "Check a certificate."),
-    "explain": ("plans.explain", "Tell why a plan is as it is, and what would help."),
+    "explain": ("plans.explain", "Explain why a plan is as it is, and what would help."),
     "draw": ("plans.draw", "Draw a step of a plan, with the memory of a rank."),
-    "compare": ("plans.documents", "Tell what changed from one plan to another."),
+    "compare": ("plans.documents", "Show what changed from one plan to another."),
     "reshard": ("plans.reshard", "Write which rank reads what of a checkpoint."),
     "export": ("plans.documents", "Write a plan in the form that a runtime takes."),
     "stats": ("statistics.command", "Sketch traces of lookups; merge or compare sketches."),
@@ -96,7 +96,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def options(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Tell the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
     """Plan how the embedding tables of a recommendation model are cut and placed on a cluster."""

@@ -1,4 +1,4 @@
-"""Exit codes of the command line, and how refusals are told: what, where, the way out; never a traceback."""
+"""Exit codes of the command line, and how refusals are printed: what, where, the way out; never a traceback."""
 
 import sys
 import textwrap
@@ -58,7 +58,7 @@ def _is_of_client(error: Exception) -> bool:
 
 
 def report(error: Exception) -> ExitCode:
-    """Tell people on stderr what went wrong, and return the exit code that says so to scripts."""
+    """Print on stderr what went wrong, and return the exit code that says so to scripts."""
     match error:
         case InvalidProblem():
             _print_problems("input", error.issues, max(len(error.issues), getattr(error, "num_issues", 0)))
@@ -93,7 +93,7 @@ def report_usage(error: Any) -> ExitCode:
 
 
 def _report_answer(error: Exception) -> ExitCode:
-    """Tell what a service answered, or that it did not."""
+    """Print what a service answered, or that it did not."""
     from api.client import TOKEN_VARIABLE, ProblemError
 
     if not (isinstance(error, ProblemError) and 400 <= error.status < 500):

@@ -329,7 +329,7 @@ class PlannerClient:
     def post_measurements(self, measurements: Mapping[str, object]) -> dict[str, object]:
         """Store measurements, of a job or rows of a benchmark; returns their summary.
 
-        Of a job, ``comparison`` of the summary puts its times beside the prediction of its plan. The service keeps
+        Of a job, ``comparison`` of the summary puts its times next to the prediction of its plan. The service keeps
         equal measurements once, by their digest, so that they may be posted again at any time.
 
         Raises

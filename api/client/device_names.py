@@ -1,4 +1,4 @@
-"""What devices are called in measurements: rows of one name are learned from together, whoever wrote them."""
+"""What devices are called in measurements: rows of one name are learned from together, from all who wrote them."""
 
 import platform
 import re

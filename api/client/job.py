@@ -71,7 +71,7 @@ def job_issues(
 
 
 def expected_differences(expected_digest: str | None, digest: str) -> list[Difference]:
-    """Tell where a plan is not the one that the job was started for."""
+    """Say where a plan is not the one that the job was started for."""
     if expected_digest in (None, digest):
         return []
     return [refuse(f"the plan's content has the digest {digest}, the job expects {expected_digest}")]

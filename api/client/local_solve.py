@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .errors import PlanUnavailable
 
-#: What the command takes beside its search: loading, reading, verifying, compiling the search once.
+#: What the command takes in addition to its search: loading, reading, verifying, compiling the search once.
 GRACE_SECONDS = 120.0
 _DEFAULT_LIMIT_SECONDS = 60.0
 _SHOWN_CHARACTERS = 2_000
@@ -24,7 +24,7 @@ def solve_locally(spec: Mapping[str, object], *, command: Sequence[str] = ("shar
     PlanUnavailable
         The command is not installed, or has no plan of this spec; with what it said.
     """
-    environment_path = str(Path(sys.executable).parent)  # of an environment that nobody has activated
+    environment_path = str(Path(sys.executable).parent)  # of an environment that is not activated
     program = shutil.which(command[0]) or shutil.which(command[0], path=environment_path)
     if program is None:
         raise PlanUnavailable(

@@ -15,7 +15,7 @@ from .verdicts import Difference, ranks_text, replan
 DEVICE, HOST = "hbm", "ddr"
 #: Bits of a weight.
 _BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "int8": 8, "int4": 4, "int2": 2}
-#: Taken off for what nobody counts: a plan that fits without it goes, with a warning.
+#: Taken off for what no ledger counts: a plan that fits without it goes, with a warning.
 _MARGIN = "margin"
 _DENSE = "dense_parameters"
 _KINDS = {DEVICE: "device memory", HOST: "host memory"}

@@ -37,7 +37,7 @@ def plan_differences(
 
 
 def model_differences(document: PlanDocument, live: Sequence[LiveTable], device: str) -> list[Difference]:
-    """Compare a plan with a model, and tell what TorchRec would refuse or train wrongly.
+    """Compare a plan with a model, and report what TorchRec would refuse or train wrongly.
 
     The shards are judged for the cluster that the plan names, and only where the plan and the
     model mean the same table: a plan of an earlier model is out of date, not wrong.

@@ -25,7 +25,7 @@ class PlanFile:
     """A plan on disk."""
 
     path: Path
-    document: PlanDocument = field(repr=False)  # megabytes, which nobody wants in a log
+    document: PlanDocument = field(repr=False)  # megabytes, too many for a log
     digest: str
     changed: bool  # whether this fetch wrote it
 
@@ -42,7 +42,7 @@ def fetch(
 
     ``world_size`` is the number of ranks of the job, by which a channel with plans for several sizes chooses.
 
-    If the service knows only the long form, the plan is written in long form. ``PATH.etag``, beside the file, has the
+    If the service knows only the long form, the plan is written in long form. ``PATH.etag``, next to the file, has the
     ETag with the hash and the form of the file. The ETag counts only while the hash matches: after an edit the plan is
     fetched again.
 

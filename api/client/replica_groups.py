@@ -14,7 +14,7 @@ def groups_of(document: PlanDocument) -> ReplicaGroupsDocument | None:
 
 
 def dmp_collection_arguments(document: PlanDocument) -> dict[str, object]:
-    """Return what ``DMPCollection`` gets of a plan, beside module, device, plan and process group.
+    """Return what ``DMPCollection`` gets of a plan, besides module, device, plan and process group.
 
     Empty where the plan has one group of all ranks: that is a job of ``DistributedModelParallel``.
     """

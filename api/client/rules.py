@@ -1,7 +1,7 @@
 """Which cuts TorchRec trains correctly.
 
 TorchRec accepts more than it computes correctly: uneven row pieces, pieces without rows, MEAN
-pooling beside other schemes, and grids of MEAN tables train to wrong weights without an error
+pooling next to other schemes, and grids of MEAN tables train to wrong weights without an error
 (found by training such plans with TorchRec 1.8.0 on gloo and comparing with the unsharded
 model). So a plan from anywhere passes these rules before it reaches a model.
 """
@@ -89,7 +89,7 @@ def pooling_reasons(tables: Sequence[tuple[TableDocument, LiveTable]]) -> list[s
     """Whether the MEAN tables of one module are cut in a way that TorchRec averages correctly.
 
     After a row-wise lookup TorchRec divides by the bag length for the whole module, and resets
-    that only for row-wise SUM tables: beside a row-wise MEAN table, every table of another
+    that only for row-wise SUM tables: next to a row-wise MEAN table, every table of another
     scheme is divided once too often. A grid of a MEAN table adds means of partial bags.
     """
     reasons = [

@@ -19,7 +19,7 @@ _FIELDS = {SOLVES: "solve_id", FITS: "fit_id", STUDIES: "study_id"}
 class Interrupted(BaseException):
     """The process ends; the work is not done, and will be run again.
 
-    No ``Exception``, so that nobody on the way takes it for a failure of the work.
+    No ``Exception``, so that no code on the way takes it for a failure of the work.
     """
 
 

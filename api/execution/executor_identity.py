@@ -22,7 +22,7 @@ class Identity:
 
 
 def identity_of(folder: Path) -> Identity:
-    """Return who works in a data folder, which nobody else does at the same time."""
+    """Return who works in a data folder, which no other process does at the same time."""
     path = folder / _FILE
     found = ""
     with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):

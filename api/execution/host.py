@@ -69,13 +69,13 @@ class EngineHost:
         Raises
         ------
         EngineUnavailable
-            The queue or the Ray cluster cannot be used, another process has this executor's id, or nobody would run
+            The queue or the Ray cluster cannot be used, another process has this executor's id, or no process would run
             anything.
         """
         if self._settings.database_url is None and self._settings.solver_processes == 0:
             raise EngineUnavailable(
                 "SHARDPLAN_SOLVER_PROCESSES is 0, and without SHARDPLAN_DATABASE_URL no worker can join:"
-                " nobody would solve"
+                " no process would solve"
             )
         with contextlib.ExitStack() as stack:
             stack.callback(self.solves.close)

@@ -88,7 +88,7 @@ TAGS = [
     {"name": "channels", "description": "Named pointers to plans, which launchers read."},
     {"name": "cost models", "description": "Formulas, and models learned from measurements; which one is active."},
     {"name": "catalogue", "description": "Hardware profiles, and examples of requests."},
-    {"name": "webhooks", "description": "Addresses that are told when solves end and channels change."},
+    {"name": "webhooks", "description": "Addresses that are notified when solves end and channels change."},
     {"name": "access", "description": "Keys of callers, and what was changed by whom."},
     {"name": "operations", "description": "Health, version and the meaning of problems."},
 ]
@@ -250,7 +250,7 @@ def create_app(
         patience_seconds=settings.body_patience_seconds,
         budget=BodyBudget(max_bytes=settings.bodies_bytes, max_caller_bytes=settings.caller_bodies_bytes),
     )
-    # Within those that know the caller: what is in memory is for callers who may read, and for nobody else.
+    # Within those that know the caller: what is in memory is for callers who may read, and for no others.
     app.add_middleware(FetchPathMiddleware, asks_for_keys=asks_for_keys)
     if settings.rate_limit_per_minute is not None:
         app.add_middleware(RateLimitMiddleware, per_minute=settings.rate_limit_per_minute)

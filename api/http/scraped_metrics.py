@@ -30,7 +30,7 @@ class ScrapedMetrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Read everything; where the store does not answer, say so and leave out what it would have told."""
+        """Read everything; where the store does not answer, say so and leave out what it would have reported."""
         yield from self._of_store()
         yield GaugeMetricFamily("shardplan_event_streams", "Streams of events that are open.", self._num_streams())
         yield from self._of_caches()
@@ -41,7 +41,7 @@ class ScrapedMetrics(Collector):
             solves, models = self._store.num_solves_by_state(), self._store.num_models_by_state()
             webhooks, deliveries = self._store.num_webhooks_by_state(), self._store.num_waiting_deliveries()
         except SQLAlchemyError as error:
-            log.warning("the store failed; metrics are told without it: %s", error)
+            log.warning("the store failed; metrics are reported without it: %s", error)
             yield GaugeMetricFamily("shardplan_store_up", up, 0)
             return
         yield GaugeMetricFamily("shardplan_store_up", up, 1)

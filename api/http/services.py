@@ -28,7 +28,7 @@ from api.specs.references.stored_models import StoredModels
 from api.store.database import TenantStore
 
 #: So much is computed at a time: threads take turns at the interpreter, so that more of them finish nothing sooner, and
-#: whoever fetches a plan waits for a turn of each. Two, so that a short one need not wait for a long one.
+#: a fetch of a plan waits for a turn of each. Two, so that a short one need not wait for a long one.
 MOST_COMPUTING = 2
 
 Value = TypeVar("Value")

@@ -77,7 +77,7 @@ class LogQueue(logging.Handler):
 
     def _report(self, num_dropped: int) -> None:
         """Report lost lines past the queue, which may be full again and would lose the report."""
-        message = "lines of the log that are lost, for nobody read them in time: %d"
+        message = "lines of the log that are lost, because they were not read in time: %d"
         record = log.makeRecord(log.name, logging.WARNING, __file__, 0, message, (num_dropped,), None)
         if log.isEnabledFor(record.levelno) and self.filter(record):
             self._write_now(f"{self.format(record)}\n")

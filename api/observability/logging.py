@@ -1,8 +1,8 @@
-"""The log on stderr: of this package, of uvicorn and of DBOS, all in one format; JSON lines where nobody reads along.
+"""The log on stderr: of this package, of uvicorn and of DBOS, all in one format; JSON lines if stderr is no terminal.
 
 A line has a time, a level, who says it and what; what it is about (a solve, a fit, an executor) are fields of their
 own. Lines say nothing of what specs contain: statements of the database are logged without their parameters,
-tracebacks without their variables, and of what others attach to a record only the known fields are told.
+tracebacks without their variables, and of what others attach to a record only the known fields are written.
 """
 
 import logging

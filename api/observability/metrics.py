@@ -22,7 +22,7 @@ OTHER = "other"
 
 
 def new_registry() -> CollectorRegistry:
-    """Return a registry that tells what runs here, and what the process takes."""
+    """Return a registry that reports what runs here, and what the process takes."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     Info("shardplan_build", "Releases of the service and of what it is made of.", registry=registry).info(versions())

@@ -43,7 +43,7 @@ class Tracing:
     shutdown: Callable[[], None]  # sends what is left, for a moment at most
 
 
-#: Spans that nobody sees.
+#: Spans that are never exported.
 NO_TRACING = Tracing(NoOpTracer(), shutdown=lambda: None)
 
 

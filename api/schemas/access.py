@@ -27,7 +27,7 @@ class KeyDocument(Document):
 
     id: str = Field(description="Stands in the key, too, and in the audit trail.", examples=["0a1b2c3d4e5f"])
     name: str = Field(description="Whose it is, or what for.", examples=["launchers"])
-    tenant: str = Field(description="Whose plans it reaches, and nobody else's.", examples=["default"])
+    tenant: str = Field(description="The only tenant whose plans it reaches.", examples=["default"])
     scopes: list[str] = Field(description="What it allows.", examples=[["read"]])
     created_at: Moment = Field(description="When it was made.")
     expires_at: Moment | None = Field(description="When it ends; null: not by itself.")
@@ -36,9 +36,9 @@ class KeyDocument(Document):
 
 
 class CreatedKey(KeyDocument):
-    """A new key, with its secret for the one time that it is told."""
+    """A new key, with its secret for the one time that it is shown."""
 
-    key: str = Field(description="The key itself. It is not stored, and cannot be told again.")
+    key: str = Field(description="The key itself. It is not stored, and cannot be shown again.")
 
 
 class KeyList(Document):
@@ -54,7 +54,7 @@ class CallerDocument(Document):
         description="Id of the key, or oidc: and the subject of a token; local where none was asked for.",
         examples=["0a1b2c3d4e5f"],
     )
-    tenant: str = Field(description="Whose plans it reaches, and nobody else's.", examples=["default"])
+    tenant: str = Field(description="The only tenant whose plans it reaches.", examples=["default"])
     scopes: list[str] = Field(description="What it allows; admin comes with all others.", examples=[["read"]])
 
 

@@ -53,7 +53,9 @@ class GroupFigures(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False, frozen=True)
 
     kind: Literal["lookup", "collective", "copy"] = Field(description="Of which rows.")
-    by: Literal["all", "shards", "bytes", "ranks", "phase", "collective"] = Field(description="What rows are told by.")
+    by: Literal["all", "shards", "bytes", "ranks", "phase", "collective"] = Field(
+        description="What rows are grouped by."
+    )
     group: Annotated[str, Field(pattern="^[ -~]{1,80}$")] = Field(description="Which rows.", examples=["4-7 shards"])
     num_rows: Annotated[int, Field(ge=0, le=2**53)] = Field(description="Unit: rows, each a launch or an exchange.")
     mean_relative_error: float | None = Field(description="Of predicted to measured seconds, less one.")

@@ -49,7 +49,7 @@ ERROR_KINDS: dict[str, ErrorKind] = {
             status=401,
             title="A key or a token is needed",
             explanation="Send Authorization: Bearer with a key that is valid, or with a token of the issuer that the "
-            "server trusts; the detail says what is wrong. Whoever runs the server makes keys with shardplan keys "
+            "server trusts; the detail says what is wrong. An operator of the server makes keys with shardplan keys "
             "create.",
         ),
         ErrorKind(

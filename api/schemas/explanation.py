@@ -83,7 +83,7 @@ class ShadowPriceDocument(Document):
 
     resource: str = Field(description="A number of the hardware.", examples=["inter_host_bytes_per_second"])
     change: str = Field(description="The change, in words.", examples=["10% more"])
-    saved_seconds: float | None = Field(description="Of the objective; null where nobody can say. Unit: seconds.")
+    saved_seconds: float | None = Field(description="Of the objective; null if it is not known. Unit: seconds.")
     direction: Literal["at_most", "at_least"] = Field(description="Whether more or less than that may be saved.")
     method: Literal["relaxation", "re_evaluation"] = Field(
         description="relaxation: the dual price of the lower bound; re_evaluation: this placement on the changed "

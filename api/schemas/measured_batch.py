@@ -22,7 +22,7 @@ class MeasuredBatch:
 
     rows: Measurements
     source: str  # BENCHMARK or JOB
-    facts: Mapping[str, object]  # of a job: the plan that it ran, its steps, and its seconds as they were told
+    facts: Mapping[str, object]  # of a job: the plan that it ran, its steps, and its seconds as they were sent
 
     @cached_property
     def canonical(self) -> bytes:

@@ -75,7 +75,7 @@ class JobTimes(StrictModel):
     communication: Text | None = Field(
         default=None,
         description="What ran the collectives: nccl, gloo. null: nccl on GPUs and gloo on CPUs, by the device or the "
-        "plan's hardware profile; needed where neither tells and collectives were timed.",
+        "plan's hardware profile; needed if neither says so and collectives were timed.",
         examples=["nccl"],
     )
     ranks: Annotated[list[RankTimes], Field(min_length=1, max_length=MAX_RANKS, fail_fast=True)] = Field(
@@ -84,7 +84,7 @@ class JobTimes(StrictModel):
 
 
 class PhaseComparison(Document):
-    """One phase of a job beside the prediction of its plan."""
+    """One phase of a job next to the prediction of its plan."""
 
     phase: str = Field(description="Phase.", examples=["forward_compute"])
     observed_seconds: float = Field(description="Of the slowest rank that was timed. Unit: seconds.")
@@ -117,7 +117,7 @@ class DriftWarning(Document):
 
 
 class ComparisonDocument(Document):
-    """The times of a job beside the prediction of its plan."""
+    """The times of a job next to the prediction of its plan."""
 
     cost_model: str = Field(description="What predicted them.", examples=["roofline@2"])
     coverage: float | None = Field(description="Probability of each interval; null of a model without.")
@@ -156,5 +156,5 @@ class MeasurementsDocument(Document):
     source: str = Field(description="benchmark, or job.", examples=["benchmark"])
     plan_digest: str | None = Field(default=None, description="Of a job: the plan that it ran.")
     steps: int | None = Field(default=None, description="Of a job: steps that were timed.")
-    ranks: list[RankTimes] | None = Field(default=None, description="Of a job: the seconds as they were told.")
+    ranks: list[RankTimes] | None = Field(default=None, description="Of a job: the seconds as they were sent.")
     rows: list[MeasuredRow]

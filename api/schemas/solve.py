@@ -78,7 +78,7 @@ class ConflictDocument(Document):
     constraints: list[ConflictingConstraintDocument] = Field(description="With all of them there is no plan.")
     is_irreducible: bool = Field(
         description="Whether a plan was found, and verified, without any one of them;"
-        " else the work ran out while they were told apart, and some may play no part."
+        " else the work ran out before all were tried, and some may play no part."
     )
     is_proven: bool = Field(description="Whether they are proven to leave no plan; else a short search found none.")
 

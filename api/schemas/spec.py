@@ -211,7 +211,7 @@ class JointConstraintsSpec(StrictModel):
     )
     reserved_collective_bytes: Annotated[float, Field(ge=0, le=2.0**60)] | None = Field(
         default=None,
-        description="Memory of every rank that communication buffers take, beside the margin: NCCL's take about 4e8 "
+        description="Memory of every rank that communication buffers take, besides the margin: NCCL's take about 4e8 "
         "bytes. null leaves them to the margin. Unit: bytes.",
         examples=[4e8],
     )
@@ -260,7 +260,7 @@ class ServingSpec(StrictModel):
     )
     requests_per_second: Annotated[float, Field(gt=0, le=1e9)] | None = Field(
         default=None,
-        description="Requests of one host; a plan must sustain them. null: any rate, and the plan tells the highest. "
+        description="Requests of one host; a plan must sustain them. null: any rate, and the plan states the highest. "
         "Unit: requests per second.",
         examples=[500],
     )

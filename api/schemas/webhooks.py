@@ -19,7 +19,7 @@ class WebhookRequest(StrictModel):
     )
     events: Annotated[list[EventName], Field(min_length=1, max_length=4)] = Field(
         default=list(get_args(EventName)),
-        description="What it is told of; all, where nothing is said.",
+        description="The events that it is sent; all, if none is named.",
         examples=[["solve.failed"]],
     )
     name: Title = Field(description="Whose it is, or what for.", examples=["pager of the ads team"])
@@ -31,8 +31,8 @@ class WebhookDocument(Document):
     id: str = Field(description="Stands in the audit trail, too.", examples=[_ID])
     name: str = Field(description="Whose it is, or what for.", examples=["pager of the ads team"])
     url: str = Field(description="Where messages are posted to.", examples=[_URL])
-    events: list[str] = Field(description="What it is told of.", examples=[["solve.failed"]])
-    state: str = Field(description="active, or disabled: then it is told nothing until it is enabled.")
+    events: list[str] = Field(description="The events that it is sent.", examples=[["solve.failed"]])
+    state: str = Field(description="active, or disabled: then nothing is sent until it is enabled.")
     disabled_reason: str | None = Field(
         description="too-many-failures: several deliveries in a row failed; gone: it answered 410.", examples=[None]
     )
@@ -42,7 +42,7 @@ class WebhookDocument(Document):
 
 
 class CreatedWebhook(WebhookDocument):
-    """A new webhook, with its secret for the one time that it is told."""
+    """A new webhook, with its secret for the one time that it is shown."""
 
     secret: str = Field(description="What messages are signed with: whsec_ and base64.", examples=["whsec_c2VjcmV0"])
 
@@ -57,7 +57,7 @@ class DeliveryDocument(Document):
     """One message to a webhook."""
 
     id: str = Field(description="The header webhook-id, equal for every attempt.", examples=["msg_019aa1b2c3d4"])
-    event: str = Field(description="What it tells of.", examples=["solve.succeeded"])
+    event: str = Field(description="The event that it reports.", examples=["solve.succeeded"])
     state: str = Field(description="waiting, delivered or failed.", examples=["delivered"])
     attempts: int = Field(description="How often it was begun.", examples=[1])
     created_at: Moment = Field(description="When it happened.")

@@ -33,7 +33,7 @@ class Tenants(Generic[Part]):
         return found
 
     async def get(self, tenant: str) -> Part:
-        """Return a part, made now where nobody came before."""
+        """Return a part, made now if no request came before."""
         found = self.peek(tenant)
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""What a spec becomes: the values of a solve, and what a service stores and answers beside them."""
+"""What a spec becomes: the values of a solve, and what a service stores and answers in addition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-#: Ends by itself when whoever started it is gone.
+#: Ends by itself when its parent is gone.
 _SPIN = "import os; parent = os.getppid()\nwhile os.getppid() == parent: pass"
 
 

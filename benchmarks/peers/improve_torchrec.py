@@ -29,7 +29,7 @@ from planner.pipeline import plan
 
 _MILLISECONDS = 1e3
 _EXAMPLES = ("dlrm_dcnv2_8.json", "dlrm_dcnv2_2x8.json")
-#: What examples leave to their profile and TorchRec must be told.
+#: What examples leave to their profile and TorchRec must be given.
 _OVERRIDES = {"hbm_bytes": 80 * 1024**3, "ddr_bytes": 128 * 1024**3}
 
 
@@ -100,7 +100,7 @@ def improved(spec: Mapping[str, Any], *, time_limit_seconds: float, torchrec_lim
 
 
 def reported(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a normalised spec with what TorchRec must be told of the hardware."""
+    """Return a normalised spec with what TorchRec must be given of the hardware."""
     hardware = spec["hardware"]
     return {**spec, "hardware": {**hardware, "overrides": _OVERRIDES | hardware.get("overrides", {})}}
 

@@ -25,7 +25,7 @@ from planner.solver.problem import SolverProblem
 
 #: TorchRec 1.8.0: column pieces are the smallest divisor of the width that is at least this.
 TORCHREC_LEAST_PIECE_COLUMNS = 128
-#: Without being told to, TorchRec 1.8.0 does not list grid_shard.
+#: By default, TorchRec 1.8.0 does not list grid_shard.
 TORCHREC_SCHEMES = (
     Scheme.DATA_PARALLEL,
     Scheme.TABLE_WISE,

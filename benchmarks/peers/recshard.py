@@ -1,4 +1,4 @@
-"""RecShard's own problem, solved to proven optimality beside its mixed-integer program.
+"""RecShard's own problem, solved to proven optimality next to its mixed-integer program.
 
     python benchmarks/peers/recshard.py [--tables 12 16 20] [--ranks 4] [--steps 8] [--seed 0] [--time-limit 120]
         [--partitioner mathopt]

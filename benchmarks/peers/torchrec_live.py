@@ -2,7 +2,7 @@
 
     python benchmarks/peers/torchrec_live.py SPEC.json ... [--kernels fused dense] [--time-limit SECONDS]
 
-Prints TorchRec's slowest rank and time beside those of ``torchrec_greedy`` on the same options. No
+Prints TorchRec's slowest rank and time next to those of ``torchrec_greedy`` on the same options. No
 accelerator is needed: tables are on the meta device and the topology is only described. The planner
 has its default settings; what a spec says beyond tables, batch, pipeline, cluster and capacity is not read.
 """
@@ -46,7 +46,7 @@ class LiveResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAccess:
-    """What TorchRec can be told of a table's accesses (its ``CacheStatistics``)."""
+    """What TorchRec can be given of a table's accesses (its ``CacheStatistics``)."""
 
     distinct_rows: float  # of a step of all ranks
     missed_share: Callable[[float], float]  # of them, by the share of the table's rows that is cached
@@ -54,7 +54,7 @@ class KnownAccess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caches:
-    """What TorchRec is told of caches in device memory."""
+    """What TorchRec gets of caches in device memory."""
 
     share: float  # of the rows of every cached table; scaled up from there where accesses are known
     accesses: Mapping[str, KnownAccess] | None = None  # by table
@@ -69,7 +69,7 @@ class Described:
     sharders: list[Any]
     constraints: dict[str, Any]  # by table
     batch_size: int
-    enumerator: Any  # with the estimators that TorchRec has without being told, for the spec's pipeline
+    enumerator: Any  # with the estimators that TorchRec has by default, for the spec's pipeline
     reservation: Any
 
 
@@ -212,7 +212,7 @@ class _RecordedRating:
 
 
 def _proposers() -> list[Any]:
-    """Return the one that scales caches up, then those that TorchRec has without being told."""
+    """Return the one that scales caches up, then those that TorchRec has by default."""
     from torchrec.distributed.planner.proposers import (
         EmbeddingOffloadScaleupProposer,
         GreedyProposer,

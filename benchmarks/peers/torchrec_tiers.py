@@ -1,4 +1,4 @@
-"""TorchRec's own planner beside ours on models larger than device memory, on its own estimator.
+"""TorchRec's own planner compared with ours on models larger than device memory, on its own estimator.
 
     python benchmarks/peers/torchrec_tiers.py [--setting NAME ...] [--tables 10 20 40 60] [--ranks 4 8 16] [--times 3]
         [--seed 0] [--time-limit 10] [--peer-time-limit 120]
@@ -9,9 +9,9 @@ dense for data_parallel), the objective ``max_rank_time``, TorchRec's estimator,
 
 ==============  =================================================================================
 share           nothing is known of accesses; a cache holds 0.2 of the rows, TorchRec's default
-statistics      accesses are Zipf's, and TorchRec is told of the same curves as ours has. Its
+statistics      accesses are Zipf's, and TorchRec gets the same curves as ours has. Its
                 ``EmbeddingOffloadScaleupProposer`` sizes caches of at least 0.2 freely; ours
-                chooses from the shares that it lists where nobody names any
+                chooses from the shares that it lists if none are named
 prefetching     the same with a pipeline that prefetches
 ==============  =================================================================================
 
@@ -52,7 +52,7 @@ _EXACT = 1e-9  # float sums in another order
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What both planners are told of caches."""
+    """What both planners get of caches."""
 
     knows_accesses: bool
     pipeline: str
@@ -87,7 +87,7 @@ def tiers_spec(name: str, *, num_tables: int, num_ranks: int, times: float, seed
 
 
 def caches_of(spec: Mapping[str, Any]) -> Caches:
-    """Return what TorchRec is told of a spec's caches: the accesses that ours counts with."""
+    """Return what TorchRec gets of a spec's caches: the accesses that ours counts with."""
     if "access" not in spec["model"]["tables"][0]:
         return Caches(share=TORCHREC_SHARE)
     columns = table_columns(parse_spec(json.dumps(spec).encode()).problem)

@@ -1,7 +1,7 @@
-"""The learned compute model on NeuroShard's measured launches, beside three baselines, on launches none of them saw.
+"""The learned compute model on NeuroShard's measured launches, next to three baselines, on launches none of them saw.
 
 One model for all rank counts, fitted to 80 % of the launches of ``compute_4`` and ``compute_8``, calibrated on 10 %,
-judged by 10 %. A file of another rank count that lies beside them is judged as a whole: nothing was learned from it.
+judged by 10 %. A file of another rank count that lies next to them is judged as a whole: nothing was learned from it.
 Baselines are fitted for every file by itself, on the same launches, as published models are:
 
 - lookup: pooling x dim, one coefficient (the heuristic of NeuroShard's baselines);
@@ -43,7 +43,7 @@ _TEST_TABLES_SHARE = 0.25
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table; 1 where the measured launches are not there."""
-    parser = argparse.ArgumentParser(description="The learned compute model beside baselines, on held-out launches.")
+    parser = argparse.ArgumentParser(description="The learned compute model next to baselines, on held-out launches.")
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--by-table", action="store_true", help="also fit with tables kept for the test")

@@ -1,4 +1,4 @@
-"""How well learned collectives predict measured ones that they have not seen, beside simpler models.
+"""How well learned collectives predict measured ones that they have not seen, next to simpler models.
 
     python benchmarks/prices/learned_exchange.py [--shared DIR] [--seed 0] [--document FILE]
 
@@ -133,7 +133,7 @@ def predictions(
             for name, objective in (("boosting", "regression"), ("boosting, L1", "regression_l1")):
                 found[name] = boosting(fitted, rows_of(direction, middle), parts, objective, seed)
         except ImportError:
-            print("LightGBM is not installed: no boosting beside", file=sys.stderr)
+            print("LightGBM is not installed: no boosting to compare with", file=sys.stderr)
         for name, results in found.items():
             for part, predicted in zip(parts, results, strict=True):
                 yield direction, name, part, predicted, None
@@ -145,7 +145,7 @@ def predictions(
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table; see the module."""
-    parser = argparse.ArgumentParser(description="Learned collectives beside simpler models.")
+    parser = argparse.ArgumentParser(description="Learned collectives next to simpler models.")
     parser.add_argument("--shared", type=Path, default=Path("../shared"), help="folder of public data")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--document", type=Path, help="write the fitted document here")

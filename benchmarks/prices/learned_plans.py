@@ -1,4 +1,4 @@
-"""Plans made with a learned model beside plans made with the roofline, both judged by the learned model.
+"""Plans made with a learned model next to plans made with the roofline, both judged by the learned model.
 
     python benchmarks/prices/learned_plans.py --source META_DLRM_2021 [--ranks 4 8] [--max-dim 4 8 16 32 64 128]
         [--limit 20] [--time-limit 1] [--model MODEL.json] [--save MODEL.json] [--roofline calibrated|profile]
@@ -147,7 +147,7 @@ def _fitted(source: Path) -> bytes:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Plans of the learned model beside the roofline's.")
+    parser = argparse.ArgumentParser(description="Plans of the learned model next to the roofline's.")
     parser.add_argument("--source", type=Path, required=True, help="folder of Meta's tables, tasks and measured costs")
     parser.add_argument("--ranks", type=int, nargs="+", default=list(MEASURED_RANKS))
     parser.add_argument("--max-dim", type=int, nargs="+", default=list(neuroshard_tasks.MAX_DIMS))

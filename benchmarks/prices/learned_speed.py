@@ -4,7 +4,7 @@
         [--repeats 30]
 
 The work is that of Meta-like tables (``instances.py``). Prints the least of the repeats, since machines have other
-things to do, and beside it how many times the roofline's that is.
+things to do, and next to it how many times the roofline's that is.
 """
 
 import argparse

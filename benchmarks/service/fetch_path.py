@@ -1,4 +1,4 @@
-"""The fetch path under load: what launchers get from a server whose solver is busy, beside what uvicorn can do at most.
+"""The fetch path under load: what launchers get from a server with a busy solver, next to what uvicorn can do at most.
 
     python benchmarks/service/fetch_path.py [--seconds 10] [--connections 32] [--herd 4096] [--posts 30]
         [--stored 100000]
@@ -210,7 +210,7 @@ def measure(service: Service, given: argparse.Namespace) -> Iterator[str]:
         ("identity", path, {"Accept-Encoding": "identity"}),
         ("rank slice", f"{path}?rank=1", {"Accept-Encoding": "zstd"}),
     )
-    yield f"load one minute before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; a solve runs beside"
+    yield f"load one minute before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; a solve runs at the same time"
     yield f"{'':<11}{'/s':>9}{'p50 ms':>8}{'p99 ms':>8}{'bare /s':>10}{'p50':>8}{'p99':>8}{'ratio':>7}{'failed':>7}"
     for name, where, headers in cases:
         with service.client.stream("GET", where, headers=headers) as answer:
@@ -247,7 +247,7 @@ def measure(service: Service, given: argparse.Namespace) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and tell."""
+    """Measure and print."""
     given = _parser().parse_args(arguments)
     if shutil.which("wrk") is None:
         print("nothing to measure: wrk is not installed (Debian: apt-get install wrk)", file=sys.stderr)

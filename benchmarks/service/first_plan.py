@@ -1,4 +1,4 @@
-"""The first plan over HTTP: how long after a spec was sent the service tells of a verified plan, and why so long.
+"""The first plan over HTTP: how long after a spec was sent the service streams a verified plan, and why so long.
 
     python benchmarks/service/first_plan.py [--runs 10] [--tables 1000] [--ranks 128] [--fill 0.8] [--time-limit 10]
 
@@ -8,7 +8,7 @@ soon as the service says that it is ready (the cold run), the others each after 
 runs). Seconds are from the first byte of the request until:
 
     accepted   the answer 202: the spec was parsed, checked and stored
-    visible    progress tells the objective of a first verified plan; until then it is asked for all the time
+    visible    progress states the objective of a first verified plan; until then it is asked for all the time
     fetched    the plan of the ended solve has arrived
 
 The same spec is planned in this process, too, up to its first verified plan, for the seconds of each stage.
@@ -33,7 +33,7 @@ from planner.pipeline import plan
 from planner.solver.partitioners.kernels.warm_up import warm
 
 TARGET_SECONDS = 1.0  # visible, warm, on two cores that do nothing else
-#: What comes before a first plan, and is told apart; "finish" is its naming, scoring and verifying.
+#: What comes before a first plan, and is listed apart; "finish" is its naming, scoring and verifying.
 STAGES = ("parse", "enumerate", "price", "prune", "bound", "first plan", "finish")
 _GRACE_SECONDS = 60.0
 _LOOK_SECONDS = 0.02  # between two looks at a running solve; each takes the service some milliseconds
@@ -143,7 +143,7 @@ def stage_lines(found: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and tell."""
+    """Measure and print."""
     given = _parser().parse_args(arguments)
     spec = meta_family(
         num_tables=given.tables,

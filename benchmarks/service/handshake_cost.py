@@ -87,7 +87,7 @@ def plenty(device: str) -> object:
 
 
 def run_rank(rank: int, arguments: argparse.Namespace, content: bytes, folder: str) -> None:
-    """Time the handshakes as one rank, and tell on rank 0; never returns."""
+    """Time the handshakes as one rank, and print them on rank 0; never returns."""
     torch.set_num_threads(1)
     os.environ |= {"LOCAL_WORLD_SIZE": str(arguments.ranks), "GLOO_SOCKET_IFNAME": "lo"}
     dist.init_process_group("gloo", init_method=f"file://{folder}/ranks", rank=rank, world_size=arguments.ranks)

@@ -85,7 +85,7 @@ class Postgres:
         shutil.rmtree(self._base, ignore_errors=True)
 
     def new_database(self, *, like: str | None = None) -> str:
-        """Create a database, empty or ``like`` another one that nobody is connected to, and return its address."""
+        """Create a database, empty or ``like`` another one without connections, and return its address."""
         name = f"db_{uuid.uuid4().hex[:12]}"
         template = "" if like is None else f' TEMPLATE "{like.rpartition("/")[2]}"'
         with psycopg.connect(self._url("postgres"), autocommit=True) as connection:

@@ -6,7 +6,7 @@ Starts ``shardplan serve`` with an empty data folder, publishes a plan, and meas
 Then solves are sent at ten times that rate, whatever is answered, while 50 launchers a second fetch the plan. Wanted:
 
     every solve is accepted (202) or refused with 503 and Retry-After, and nothing else is answered;
-    every fetch is answered, 99 of 100 within 20 ms (beside: without overload, on the same machine just before);
+    every fetch is answered, 99 of 100 within 20 ms (for comparison: without overload, on the same machine just before);
     the memory of the server stays below twice what it was;
     ten seconds after the end a solve is accepted again; all that were accepted end with a plan.
 
@@ -97,7 +97,7 @@ async def submit(port: int, body: bytes, seen: Seen) -> None:
 
 
 async def load(port: int, seconds: float, bodies: Iterator[bytes] | None, per_second: float) -> Seen:
-    """Fetch for some seconds; send solves at a rate beside, where there are any."""
+    """Fetch for some seconds; send solves at a rate meanwhile, if there are any."""
     seen = Seen()
     async with asyncio.TaskGroup() as group:
 
@@ -130,7 +130,7 @@ def measure(service: Service, given: argparse.Namespace) -> Iterator[str]:
     before_bytes = most_resident_bytes(service.process_id)
     machine = f"load one minute before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     yield f"runs {per_second:.1f} solves a second; {machine}"
-    # A solve at a time beside the fetches: the solvers are as busy as under overload.
+    # A solve at a time next to the fetches: the solvers are as busy as under overload.
     calm = asyncio.run(load(port, _CALM_SECONDS, bodies, per_second))
     reported, _ = fetched("calm", calm)
     yield reported
@@ -197,7 +197,7 @@ def most_resident_bytes(process_id: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and tell."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=int, default=300, help="of the overload")
     parser.add_argument("--times", type=float, default=10.0, help="as many solves as the service runs")

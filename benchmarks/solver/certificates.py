@@ -71,7 +71,7 @@ def line_of(spec: Mapping[str, Any], *, time_limit_seconds: float) -> tuple[bool
 
 
 def checked(certificate: bytes, document: bytes) -> tuple[bool, str, float]:
-    """Run the checker as whoever doubts a plan would; return whether it accepts, what it says, and its seconds."""
+    """Run the checker as a reader who doubts a plan would; return whether it accepts, what it says, and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("certificate.json", "plan.json")]
         for path, content in zip(files, (certificate, document), strict=True):

@@ -26,7 +26,7 @@ class Measured:
     lower_bound_seconds: float
     relative_gap: float | None  # objective / bound - 1; None without a plan or a bound
     seconds: float  # wall clock from spec to verified plan
-    #: (seconds since the spec, objective) of every verified plan that was told, the last one being the answer
+    #: (seconds since the spec, objective) of every verified plan that was streamed, the last one being the answer
     improvements: tuple[tuple[float, float], ...]
     reason: str
     limit: str | None

@@ -1,4 +1,4 @@
-"""What memory costs in step time: the fullest rank as a second objective, beside the margin of memory as one knob.
+"""What memory costs in step time: the fullest rank as a second objective, next to the margin of memory as one knob.
 
     python benchmarks/solver/ordered_objectives.py SPEC.json [--tolerances 0 0.01 0.02 0.05 0.1]
         [--margins 0.3 0.45 0.6] [--time-limit 20] [--json FILE]

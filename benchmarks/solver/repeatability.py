@@ -159,7 +159,7 @@ def verdict(runs: Sequence[Run]) -> tuple[bool, list[str]]:
 
 
 def price(spec: Path, by_the_clock: Path, num_runs: int) -> list[str]:
-    """Tell what reproducible mode costs: medians of some runs each, by turns, without load of ours."""
+    """Print what reproducible mode costs: medians of some runs each, by turns, without load of ours."""
     found: dict[Path, list[tuple[float, float]]] = {spec: [], by_the_clock: []}
     for _ in range(num_runs):
         for path, reached in found.items():
@@ -185,7 +185,7 @@ def with_solver(spec: Mapping[str, Any], **solver: object) -> Document:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, compare, tell."""
+    """Run, compare, print."""
     given = _parser().parse_args(arguments)
     stated = default_spec() if given.spec is None else json.loads(given.spec.read_text())
     reproducible = {

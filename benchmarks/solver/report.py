@@ -37,7 +37,7 @@ def head(instance: Instance, peers: Sequence[PeerFigure]) -> Iterator[str]:
 
 
 def line(row: Row) -> str:
-    """Tell one row."""
+    """Print one row."""
     measured = row.measured
     limit = f" ({measured.limit})" if measured.limit else ""
     return (
@@ -49,7 +49,7 @@ def line(row: Row) -> str:
 
 
 def stages(row: Row) -> list[str]:
-    """Tell the seconds of the stages of one row, and what they leave out."""
+    """Print the seconds of the stages of one row, and what they leave out."""
     seconds = row.measured.stage_seconds
     parts = [f"{stage} {seconds[stage]:.3f}" for stage in STAGES]
     parts.append(f"rest {max(row.measured.seconds - math.fsum(seconds.values()), 0.0):.3f}")

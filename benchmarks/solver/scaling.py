@@ -12,7 +12,7 @@ _LIMITED = ("search", "finish")
 
 
 def stage_growth(rows: Sequence[Row]) -> list[str]:
-    """Tell the exponent of each stage: seconds grow as tables to its power; 1 is linear.
+    """Print the exponent of each stage: seconds grow as tables to its power; 1 is linear.
 
     ``rows``: the same family of instances on equally many ranks. The exponent is the slope of the
     least-squares line through the logarithms.

@@ -30,7 +30,7 @@ _FUNCTIONS = (
     ("finish", finishing, ("to_placement", "score", "verify")),
 )
 #: "parse": spec to problem. "first plan": the construction before anything that takes time.
-#: "finish": every plan that is told, scored and verified from its geometry.
+#: "finish": every plan that is streamed, scored and verified from its geometry.
 STAGES = ("parse", "enumerate", "price", "prune", "first plan", "bound", "search", "finish")
 
 

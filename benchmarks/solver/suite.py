@@ -34,13 +34,13 @@ class Instance:
 
     @property
     def tables_per_rank(self) -> float:
-        """What tells easy instances from hard ones."""
+        """What distinguishes easy instances from hard ones."""
         return self.num_tables / self.num_ranks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One instance under one partitioner, beside the best peer."""
+    """One instance under one partitioner, compared with the best peer."""
 
     instance: Instance
     peers: tuple[PeerFigure, ...]
@@ -157,7 +157,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A named list of instances and what is told about them."""
+    """A named list of instances and what is printed about them."""
 
     name: str
     title: str

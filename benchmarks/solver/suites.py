@@ -1,4 +1,4 @@
-"""The suites: which instances, under which limits, beside whom, and what is to be reached.
+"""The suites: which instances, under which limits, compared with which peers, and what is to be reached.
 
 What is to be reached is judged on wall clock from the bytes of a spec to a verified plan, on two cores.
 """
@@ -154,7 +154,7 @@ def _more_ranks(rows: Sequence[Row]) -> list[str]:
     """Count the tasks that are no slower on 16 ranks than on 8, and those where nothing could be as fast.
 
     An exchange among more ranks moves a greater share of the bytes, so that a table that cannot be cut may
-    cost more on 16 ranks than on 8, whoever plans.
+    cost more on 16 ranks than on 8, by any planner.
     """
     on = {(row.instance.case, row.instance.num_ranks): row.measured for row in rows}
     pairs = [(found, on[case, 16]) for (case, ranks), found in on.items() if ranks == 8 and (case, 16) in on]

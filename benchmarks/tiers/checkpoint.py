@@ -97,7 +97,7 @@ def compared(
 
 
 def line(name: str, found: Outcome, step_seconds: float) -> str:
-    """One plan as a line of the table; its step time beside ``step_seconds``."""
+    """One plan as a line of the table; its step time next to ``step_seconds``."""
     increment = "" if found.increment_over_mean is None else f"{found.increment_over_mean:11.3f}"
     return (
         f"{name:44}{found.step_seconds * 1e3:9.4f}{found.step_seconds / step_seconds - 1:8.2%}"

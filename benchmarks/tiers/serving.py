@@ -1,4 +1,4 @@
-"""Public inference models on a host of six cards: our plans beside the rule that its builders describe.
+"""Public inference models on a host of six cards: our plans next to the rule that its builders describe.
 
     python benchmarks/tiers/serving.py [--shared DIR] [--profile inference-6card-m2] [--ranks 6] [--data-type TYPE]
         [--samples N] [--time-limit 10]

@@ -4,7 +4,7 @@
     python benchmarks/tiers/sketches.py --accuracy [--seed 0]
 
 The first form streams ids of one table from memory (drawing them is not timed), once into one sketch
-and trace by trace into those of eight workers. The second sets distinct rows and miss ratios beside exact
+and trace by trace into those of eight workers. The second sets distinct rows and miss ratios next to exact
 ones: a true LRU cache, simulated over streams of several kinds, of which the second half counts.
 """
 
@@ -118,7 +118,7 @@ def batches(draw: Draw, rows: int, lookups: int, seed: int) -> Iterator[Ints]:
 
 
 def stream(lookups: int, rows: int, alpha: float, seed: int) -> bool:
-    """Tell time, memory and errors of one long stream; return whether every target is reached."""
+    """Print time, memory and errors of one long stream; return whether every target is reached."""
     one = Collector("t")
     workers = [Collector("t") for _ in range(WORKERS)]
     seen = np.zeros(rows, dtype=np.bool_)
@@ -150,7 +150,7 @@ def stream(lookups: int, rows: int, alpha: float, seed: int) -> bool:
 
 
 def accuracy(seed: int) -> bool:
-    """Tell the errors of distinct rows and miss ratios; return whether those of independent lookups are within 3%."""
+    """Print the errors of distinct rows and miss ratios; return whether those of independent lookups are within 3%."""
     rows = ACCURACY_ROWS
     kinds: dict[str, tuple[Draw, bool]] = {
         **{f"zipf {alpha:g}": (zipf(alpha, rows), True) for alpha in (0.6, 0.8, 1.0, 1.2, 1.4)},
@@ -160,7 +160,7 @@ def accuracy(seed: int) -> bool:
         "sessions, 4 within 1M": (sessions(rows, repeats=4, span=1_000_000), False),
         "drifting": (drifting(rows), False),
     }
-    print(f"{'stream':<24} {'distinct':>9} {'worst miss error':>17}  at cache rows (true, told)")
+    print(f"{'stream':<24} {'distinct':>9} {'worst miss error':>17}  at cache rows (true, estimated)")
     is_within = True
     for name, (draw, is_independent) in kinds.items():
         ids = scattered(draw(np.random.default_rng(seed), ACCURACY_LOOKUPS), rows)

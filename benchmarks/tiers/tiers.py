@@ -1,4 +1,4 @@
-"""Models larger than the accelerators' memory: the ledger of 12 T parameters, and plans beside rules of thumb.
+"""Models larger than the accelerators' memory: the ledger of 12 T parameters, and plans compared with rules of thumb.
 
     python benchmarks/tiers/tiers.py [--source META_DLRM_2021] [--tables 856] [--time-limit 30]
         [--partitioner portfolio]
@@ -6,7 +6,7 @@
 The ledger: a model of Neo's size (Mudigere et al., ISCA 2022, model F: 12e12 parameters in tens of tables, 256
 columns) on 16 hosts of 8 x (40 GB HBM + 187.5 GB DDR), with three kinds of weights and optimizer. Then tables of 128
 columns, Meta's 856 of 2021 where their folder is given and as many made-up ones like them elsewhere, on 8 and 16
-ranks: our plan beside the best rule of thumb (tier_heuristics.py), each scored by the same model from its shards.
+ranks: our plan next to the best rule of thumb (tier_heuristics.py), each scored by the same model from its shards.
 """
 
 import argparse
@@ -145,7 +145,7 @@ def ledger_line(data_type: str, optimizer: str, limits: Limits) -> str:
 
 
 def heuristic_line(problem: Problem, limits: Limits) -> str:
-    """Plan a model and set it beside the best rule of thumb."""
+    """Plan a model and set it next to the best rule of thumb."""
     result, seconds = solve(problem, limits)
     rule = best_rule(problem, make_cost_model("roofline"))
     hbm = problem.cluster.tier_bytes(0, problem.cluster.device_tier)

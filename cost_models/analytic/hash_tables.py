@@ -8,7 +8,7 @@ H100 [2], which have rows of 512 B and 1,536 B; every number is an estimate else
 Symbols: ``n`` lookups, ``u`` distinct rows, ``v`` bytes of a value, ``m`` the share of the distinct rows that a cache
 of as many rows misses, ``x`` the share of the rows in the device's memory.
 
-- all kernels, forward, beside the gather of a table of fixed size: ``0.4 ns n + 1.6 ns u`` where rows are trained,
+- all kernels, forward, besides the gather of a table of fixed size: ``0.4 ns n + 1.6 ns u`` where rows are trained,
   ``0.2 ns n`` where keys are only found. The backward pass of a table of fixed size took 3% to 16% longer than that of
   a hash table, whose ids the forward pass has sorted; it is priced as the former.
 - ``hash_host``: each distinct row is read forward and written backward, in ``33 ns + 0.011 ns v`` each way, or the

@@ -67,7 +67,7 @@ from cost_models.intervals.factors import COVERAGE
 from cost_models.protocol import SecondsLimits, ShardSeconds, ShardWork
 from cost_models.vocabulary import NUM_PHASES, Kernel, Phase
 
-SORT_POSITION_BYTES = 4.0  # int32 beside each sort key
+SORT_POSITION_BYTES = 4.0  # int32 next to each sort key
 SORT_BITS_PER_PASS = 8
 #: fp32 of a first and a second moment (Adam and LAMB), the second of them per weight or per row.
 MOMENTS_BYTES = 8.0

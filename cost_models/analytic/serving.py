@@ -27,14 +27,14 @@ row cuts                           N l / W             N p: partial sums, which 
 
 (sequences return one row per lookup, o = n). Transfers are merged: a card gets one message of ids and returns one of
 rows, whatever lies on it [1]. Starting these takes :func:`message_seconds` each. It is the same for every card that
-is asked at all, so it is no part of a shard's seconds and is added once per card by whoever adds up shards.
+is asked at all, so it is no part of a shard's seconds and is added once per card by the code that adds up shards.
 
 Not priced, for want of a number: adding partial sums and dense layers, the uplink and the memory of the host that all
 cards share, ids that are compressed, and waiting for the requests before.
 
 References
 ----------
-.. [1] First-generation inference accelerator deployment at Facebook (arXiv 2107.04140): six cards beside one host,
+.. [1] First-generation inference accelerator deployment at Facebook (arXiv 2107.04140): six cards on one host,
    tables split over the cards, few merged PCIe messages.
 """
 

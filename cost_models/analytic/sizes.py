@@ -16,7 +16,7 @@ from cost_models.vocabulary import IS_REPLICATED
 
 ID_BYTES = 8.0  # int64
 REMAP_BYTES = 4.0  # int32 of a row's place by heat
-ID_WEIGHT_BYTES = 4.0  # fp32 weight beside each id of a weighted feature
+ID_WEIGHT_BYTES = 4.0  # fp32 weight next to each id of a weighted feature
 DEFAULT_ELEMENT_BYTES = 4.0  # fp32 where the spec does not say
 INFERENCE_ROW_ALIGNMENT_BYTES = 16.0  # FBGEMM's inference kernels on accelerators
 

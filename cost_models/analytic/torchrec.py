@@ -38,7 +38,7 @@ output           O W d f                             O W d f                O W 
 - data_parallel: R d e (2k-1)/k / (G network), k = min(H, 2), doubled over more than two hosts,
   plus 9.22 R d e / dev for the optimizer;
 - input communication = 8 I W / link whatever the cut; none for data_parallel;
-- prefetch = m u d e / link to host memory, of fused_uvm_caching alone and only where statistics tell
+- prefetch = m u d e / link to host memory, of fused_uvm_caching alone and only if statistics say so
   the distinct rows ``u`` of all ranks' batches and the share ``m`` that the cache misses; u is divided
   by W for row_wise and by G for table_row_wise and grid_shard, not for table_column_wise or the others.
   As the phase ``prefetch`` it counts in full, with a pipeline as without, in TorchRec's own objective, the slowest
@@ -232,12 +232,12 @@ def _add_compute(tally: Tally, work: ShardWork, sizes: _Sizes, rate: _KernelRate
 
 
 def _add_prefetch(tally: Tally, work: ShardWork, hardware: Hardware) -> None:
-    """Missed rows of caches over host memory, where statistics tell how many there are."""
+    """Missed rows of caches over host memory, if statistics say how many there are."""
     known = (work.kernel == Kernel.FUSED_UVM_CACHING) & ~np.isnan(work.missed_share)
     if not known.any():
         return
     link = _host_link(hardware)
-    # A miss-ratio curve alone tells no distinct rows: its share is one of the most there can be.
+    # A miss-ratio curve alone says nothing of distinct rows: its share is one of the most there can be.
     missed = np.where(known, missed_rows(work), 0.0)
     tally.add(Phase.PREFETCH, missed * work.shard_columns * work.element_bytes / link.value, link.evidence)
 

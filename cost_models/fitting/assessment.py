@@ -61,7 +61,7 @@ def figures_by(labels: Sequence[str], rows: HeldOutResult) -> tuple[Figures, ...
 
 
 def size_labels(num_shards: NDArray[np.int64]) -> list[str]:
-    """Name the sizes of fused groups that a report tells apart."""
+    """Name the sizes of fused groups that a report distinguishes."""
     ends = ((1, "1 shard"), (3, "2-3 shards"), (7, "4-7 shards"), (15, "8-15 shards"))
     return [next((text for end, text in ends if count <= end), "16 shards or more") for count in num_shards.tolist()]
 

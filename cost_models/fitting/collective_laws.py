@@ -1,6 +1,6 @@
 """Fits laws of collectives to measured rows: candidate terms, non-negative least relative deviations, intervals.
 
-Inside a domain (:mod:`cost_models.hardware.laws.domain_law`) all terms are candidates that the rows can tell apart,
+Inside a domain (:mod:`cost_models.hardware.laws.domain_law`) all terms are candidates that the rows can distinguish,
 and a coefficient of zero leaves a term out. Rows of a second library may join: links and their scaling with ranks are
 the same, and what the other runtime adds to a start is fitted as a term of its own that the law then lacks.
 
@@ -38,7 +38,7 @@ _HOST_RANKS = 8.0
 _FURTHER = ("beyond_pair", "beyond_socket")
 #: Rows of groups that the own library did not measure count so often in a joint fit: they alone show how ranks scale.
 LARGER_GROUPS = 3
-#: Messages over hosts up to here show a start beside their bandwidth.
+#: Messages over hosts up to here show a start in addition to their bandwidth.
 SHOWS_START_BYTES = 2.0**29
 #: A start that another machine lent may be off by this factor.
 LENT_START = 2.0
@@ -186,7 +186,7 @@ def _check_bandwidth(rows: CollectiveRows, moving: Floats, operation: str) -> No
 
 
 def _candidates(rows: CollectiveRows, operation: str, *, alone: bool) -> list[Term]:
-    """Return the terms that the sizes and groups of these rows can tell apart, with coefficients of zero."""
+    """Return the terms that the sizes and groups of these rows can distinguish, with coefficients of zero."""
     ranks = np.unique(rows.num_ranks)
     is_rack = ranks[-1] > _HOST_RANKS
     is_padded = bool(np.any(RANK_FACTORS["padding"](ranks) > 0))
@@ -198,7 +198,7 @@ def _candidates(rows: CollectiveRows, operation: str, *, alone: bool) -> list[Te
     terms = [Term("once", math.inf, factor, 0.0) for factor in once]
     # Racks are measured in few groups, and serve many times their ranks.
     more = [] if is_rack or not alone else [name for name in _FURTHER if np.any(RANK_FACTORS[name](ranks) > 0)]
-    # Two groups hardly tell what a third rank changes from the part that leaves a rank: its rate alone, if at all.
+    # Two groups hardly separate what a third rank changes from the part that leaves a rank: its rate alone, if at all.
     whole = ["one", "share", *(more if len(ranks) > 2 else [])]
     least, most = rows.message_bytes.min(), rows.message_bytes.max()
     # Two octaves beyond a bend show the rate after it.
@@ -210,7 +210,7 @@ def _candidates(rows: CollectiveRows, operation: str, *, alone: bool) -> list[Te
     terms += [Term("bytes", math.inf, factor, 0.0) for factor in (more if len(ranks) > 2 else more[:1])]
     if is_padded:
         terms += [Term("bytes", bend, "padding", 0.0) for bend in (*PADDING_BENDS, math.inf)]
-    # Of one group size factors of the ranks cannot be told apart.
+    # Of one group size factors of the ranks cannot be distinguished.
     return terms if len(ranks) > 1 else [term for term in terms if term.times in ("one", "share")]
 
 
@@ -224,7 +224,7 @@ def _host_columns(rows: CollectiveRows, operation: str, most_by_card: float) -> 
     m, n, per_host, hosts = rows.message_bytes, rows.num_ranks, rows.ranks_per_host, rows.num_hosts
     spreads = operation == "all_to_all"
     hops = (hosts - 1) * per_host if spreads else n
-    # Starts show in small messages only. One number of hops cannot be told apart from a constant: trees of all-reduces
+    # Starts show in small messages only. One number of hops is no different from a constant: trees of all-reduces
     # are near a constant, the others near their hops.
     several = len(np.unique(hops[m <= SHOWS_START_BYTES])) > 1
     one = np.full_like(m, float(several or operation == "all_reduce"))

@@ -55,7 +55,7 @@ def copy_rates(rows: Measurements) -> dict[str, float]:
 def _line(copied: Floats, seconds: Floats) -> tuple[float, float]:
     """Start in seconds, and bytes per second once started."""
     start, per_byte = fit_non_negative(np.stack([np.ones_like(copied), copied], axis=1), seconds)
-    # Copies of about one size do not tell a start from a rate: all of it is rate then.
+    # Copies of about one size do not separate a start from a rate: all of it is rate then.
     if per_byte * copied.max() < start:
         return 0.0, float(np.median(copied / seconds))
     return float(start), float(1 / per_byte)

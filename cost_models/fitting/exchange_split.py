@@ -12,7 +12,7 @@ TASKS_PER_HELD_OUT = 10
 
 
 def held_out_exchanges(rows: Measurements, seed: int) -> NDArray[np.bool_]:
-    """Tell which rows of collectives to hold out, shape (num_rows,).
+    """Say which rows of collectives to hold out, shape (num_rows,).
 
     Each operation, direction and reach has a curve of its own and is split by itself; there, a task lies on one side
     as a whole. A task is held out only where each of its numbers of ranks keeps nine tasks for every one held out.

@@ -62,7 +62,7 @@ FIELDS: Mapping[str, ProfileField] = MappingProxyType(
             _SECONDS, "finding the rank of an id before the exchange, where ranks share rows; 0 where not given"
         ),
         "backward_lookup_seconds": ProfileField(
-            _SECONDS, "what a GPU's backward kernels take for every lookup beside the sort and the gradient row"
+            _SECONDS, "what a GPU's backward kernels take for every lookup besides the sort and the gradient row"
         ),
         "gradient_row_seconds": ProfileField(
             _SECONDS, "least time that a GPU's backward kernels take for a gradient row that they read first"

@@ -1,4 +1,4 @@
-"""Learned models that come with the package: which there are, and which one ``learned`` means where nobody chose.
+"""Learned models that come with the package: which there are, and which one ``learned`` means if none is chosen.
 
 ``models/<name>.json`` are documents of models, as a fit writes them; ``models/profiles.json`` names, for hardware
 profiles whose machine one of them was measured on, its file.

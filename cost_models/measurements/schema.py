@@ -126,7 +126,7 @@ def empty_column(column: Column, num_rows: int) -> NDArray[np.generic]:
 
 
 def joined(parts: Sequence[Measurements]) -> Measurements:
-    """Return the rows of several files one after another, their launches numbered anew so that none meet."""
+    """Return the rows of several files one after another, their launches numbered again so that none meet."""
     columns: dict[str, list[NDArray[np.generic]]] = {name: [] for name in COLUMN_NAMES}
     next_launch = 0
     for part in parts:

@@ -77,7 +77,7 @@ class Storages:
         tiers = {tier for kernel in kernels for tier in row_tiers(kernel, problem.cluster, runtime)}
         absent = sorted(tier for tier in tiers if not problem.cluster.has_tier(tier))
         if all(kernel not in DEVICE_KERNELS for kernel in kernels) and problem.cluster.device_tier in tiers:
-            return "the cluster has no accelerators, beside whose memory its kernels keep rows"
+            return "the cluster has no accelerators, in addition to whose memory its kernels keep rows"
         least, most = min(table.constraints.cache_load_factors or CACHE_LOAD_FACTORS), runtime.max_key_value_share
         if set(kernels) == {Kernel.KEY_VALUE} and least > most:
             return f"key_value caches at most {most:g} of the rows, and {least:g} is the least allowed"

@@ -126,7 +126,7 @@ class _WholeRankEvaluator:
         return report
 
     def consider(self, found: PlanResult, number: int, surrogate: CostModel) -> None:
-        """Judge a verified plan of one round, and keep and tell it if it is the best."""
+        """Judge a verified plan of one round, and keep and report it if it is the best."""
         if found.plan is None:
             return
         evaluation = score(self._problem, found.plan.placement, self._model)

@@ -277,7 +277,7 @@ class _Shards:
         )
 
     def stored_bytes(self, rows: Floats) -> Floats:
-        """Return the bytes of rows on the store, whoever stores them."""
+        """Return the bytes of rows on the store, from all ranks."""
         work = self.work
         weights = self.checkpoint.weight_bytes(
             as_held=stored_row_bytes(work), element_bytes=work.element_bytes, columns=work.shard_columns

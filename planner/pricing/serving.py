@@ -1,4 +1,4 @@
-"""What a request takes beside what its shards take: the messages to each card, and the rate that a plan sustains.
+"""What a request takes besides what its shards take: the messages to each card, and the rate that a plan sustains.
 
 Every card that is asked gets one message of ids and returns one of rows, so that its messages take the same time
 whatever lies there. With ``l(r)`` the seconds of the shards of card r and ``m`` those of its messages, the latency is
@@ -76,7 +76,7 @@ def answered_seconds(rate: float | None, busy_seconds: float, fraction: float) -
 
 
 def latency_without_shards(problem: Problem, shard_seconds: float) -> float:
-    """Return what a plan takes beside the slowest sum of its shards' seconds; 0 for training steps."""
+    """Return what a plan takes in addition to the slowest sum of its shards' seconds; 0 for training steps."""
     if problem.serving is None or shard_seconds <= 0:
         return 0.0
     messages = len(MESSAGE_PHASES) * message_seconds(problem.cluster.hardware).value

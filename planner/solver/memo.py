@@ -28,7 +28,7 @@ def memoized_on_problem(derive: Callable[[Problem], Derived]) -> Callable[[Probl
 
 
 def forget_derived(problem: object) -> None:
-    """Drop all that was derived from a problem, to free memory; it is derived anew when it is next asked for."""
+    """Drop all that was derived from a problem, to free memory; it is derived again when it is next asked for."""
     attributes = vars(problem)
     for name in [name for name in attributes if "." in name]:  # names of derived values have a point
         del attributes[name]

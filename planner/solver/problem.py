@@ -5,7 +5,7 @@ only indices, bytes and seconds. Letters mean the same everywhere: t table, f fa
 s shape, o option, u unit, r rank, h host, p phase, m memory tier.
 
 A family is one way (scheme and kernel) to shard one table. A shape is a piece that a family
-can be cut into: a number of columns with its seconds and bytes. Whoever wants a cut of a
+can be cut into: a number of columns with its seconds and bytes. A partitioner that wants a cut of a
 family picks shapes whose columns add up to the table's; equal pieces are one shape, so that
 every price exists once. Options are the cuts that are listed for partitioners that choose
 from a list; a search may make any other cut of the shapes.
@@ -94,7 +94,7 @@ class OwnStep:
 
     phase_weight: Floats  # (P,) 1 for phases that a step has, else 0
     phase_window_seconds: Floats  # (P,) hidden under dense compute
-    rest_seconds: float  # of a step, beside its phases
+    rest_seconds: float  # of a step, in addition to its phases
 
     def __post_init__(self) -> None:
         """Freeze the arrays."""

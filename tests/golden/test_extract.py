@@ -44,7 +44,9 @@ def test_seconds_are_in_the_order_of_phases() -> None:
     assert tuple(PHASE_OF_PART.values()) == STEP_PHASES
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the full dumps are not beside the repository (shared/torchrec_golden)")
+@pytest.mark.skipif(
+    not SHARED.is_dir(), reason="the full dumps are not next to the repository (shared/torchrec_golden)"
+)
 def test_it_is_what_the_full_dumps_say() -> None:
     """Made again with ``python -m tests.support.golden.torchrec_golden SOURCE_DIR``."""
     for file, text in extract(SHARED):

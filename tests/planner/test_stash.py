@@ -15,7 +15,7 @@ from planner.solver.partitioners.registry import make_partitioner
 from planner.verification.verify import verify
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 
-#: 30 GB/s of the link: about 0.86 GB of room beside 1 GB of activations.
+#: 30 GB/s of the link: about 0.86 GB of room next to 1 GB of activations.
 DENSE = Dense(forward_seconds=0.2, backward_seconds=0.4, activation_bytes=1e9)
 
 

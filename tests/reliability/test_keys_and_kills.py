@@ -29,7 +29,7 @@ class Answers:
 
 
 def at_once(server: Server, number: int, answers: Answers) -> None:
-    """Send many requests with one key; every eighth is another one, which the key must not make beside the first."""
+    """Send many requests with one key; every eighth is another one, which the key must not make next to the first."""
     headers = {"Idempotency-Key": f"key-{number}"}
 
     def submit(index: int) -> None:

@@ -32,7 +32,7 @@ def uneven_rows() -> Wrong:
 
 
 def mean_rows_on_shared_ranks() -> Wrong:
-    """A MEAN table cut by rows beside a whole one, which is then divided twice."""
+    """A MEAN table cut by rows next to a whole one, which is then divided twice."""
     tables = [replace(PLAIN, pooling="mean"), OTHER]
     return tables, hand_plan(tables, 2, 2)
 

@@ -46,10 +46,10 @@ def created_webhook_text(hook: CreatedWebhook, *, with_secret: bool) -> str:
         f"  address  {hook.url}",
         *wrapped(hook.events, label="events  "),
         *secret,
-        *paragraph("the secret is told this once: give it to the receiver, which verifies messages with it"),
+        *paragraph("the secret is shown this once: give it to the receiver, which verifies messages with it"),
         *paragraph(
             "to test it, have something happen, such as a solve that ends, and see what became of the message:"
-            " a server that runs tells it within seconds"
+            " a server that runs sends events to it within seconds"
         ),
         f"    GET /v1/webhooks/{hook.id}/deliveries",
     ]

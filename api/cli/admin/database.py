@@ -1,4 +1,4 @@
-"""The database of a service, for commands that work on it, also beside servers that run."""
+"""The database of a service, for commands that work on it, also while servers run."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

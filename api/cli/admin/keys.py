@@ -1,4 +1,4 @@
-"""``keys``: who may use a service that asks for keys; works on its database, beside a server that runs."""
+"""``keys``: who may use a service that asks for keys; works on its database, also while a server runs."""
 
 import re
 from typing import Annotated
@@ -44,7 +44,7 @@ def create_command(
         str | None, typer.Option(metavar="TIME", help="How long it is valid, such as 90d, 12h or 30m; else for good.")
     ] = None,
     tenant: Annotated[
-        str, typer.Option(metavar="TENANT", help="Whose plans the key reaches, and nobody else's.")
+        str, typer.Option(metavar="TENANT", help="The only tenant whose plans the key reaches.")
     ] = DEFAULT_TENANT,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -65,7 +65,7 @@ def create_command(
         echo(created_key_text(document))
     if is_new:
         echo(f"shardplan: {named(settings)} was not there and is made: start the server with this folder")
-    echo("shardplan: keep the key safe: it is not stored, and cannot be told again")
+    echo("shardplan: keep the key safe: it is not stored, and cannot be shown again")
 
 
 @app.command("list")

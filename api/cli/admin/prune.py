@@ -1,4 +1,4 @@
-"""``prune``: removes what is old now, or tells what that would be."""
+"""``prune``: removes what is old now, or says what that would be."""
 
 import time
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ def _days(rows: str, setting: str) -> Any:
 
 
 def prune_command(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
     solves_days: Annotated[float | None, _days("ended solves", "SOLVES")] = None,
     events_days: Annotated[float | None, _days("their events", "EVENTS")] = None,
     plans_days: Annotated[float | None, _days("plans that nothing needs", "PLANS")] = None,

@@ -1,4 +1,4 @@
-"""``webhooks``: who is told of events; works on the database of a service, beside a server that runs."""
+"""``webhooks``: who gets events; works on the database of a service, also while a server runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from api.store.tenants import DEFAULT_TENANT
 from api.store.webhooks.records import EVENTS
 
 app = typer.Typer(
-    help="Add, list, enable and delete the addresses that a service tells of events.",
+    help="Add, list, enable and delete the addresses that a service sends events to.",
     no_args_is_help=True,
     rich_markup_mode=None,
     add_completion=False,
@@ -64,11 +64,11 @@ def list_command(tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as
 def enable_command(
     webhook_id: WebhookId, tenant: OfTenant = DEFAULT_TENANT, data_dir: DataDir = None, as_json: AsJson = False
 ) -> None:
-    """Have a disabled webhook told again."""
+    """Enable a disabled webhook."""
     with _webhooks(tenant, data_dir) as webhooks:
         record = webhooks.enable(webhook_id, by=LOCAL)
     if not print_content(WebhookDocument.of(record).model_dump_json().encode(), as_json=as_json):
-        echo(f"shardplan: {record.url} is told again, at once of what waits")
+        echo(f"shardplan: {record.url} is enabled; what waits is sent at once")
 
 
 @app.command("delete")

@@ -126,7 +126,7 @@ def _is_spec(path: Path) -> bool:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Return a name for each file: its own, with as many of its folders as it takes to tell them apart, or a number."""
+    """Return a name for each file: its own, with as many folders as distinguish them, or a number."""
     parts = [path.with_suffix("").parts[1:] for path in paths]  # without the root
     open_ones = set(range(len(parts)))
     chosen = [one[-1] for one in parts]

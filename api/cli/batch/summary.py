@@ -12,7 +12,7 @@ from rich.text import Text
 from api.cli.batch.log import Outcome
 
 _OWN = "own cluster"
-_BORDERS = 3  # what a column takes beside its text
+_BORDERS = 3  # what a column takes in addition to its text
 _MODEL_COLUMNS = 20  # what is left for the names of models, at least
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 

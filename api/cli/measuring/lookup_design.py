@@ -2,7 +2,7 @@
 
 Launches come in rounds of six: two single tables, and twice a fused group of 2 to 15 tables and one table of that
 group alone, with the ids that it had in the group. Every tenth round measures the first table and the first group of
-all once more, which tells how much times vary over the run. A round is a task: it never lies on both sides of a split,
+all once more, which shows how much times vary over the run. A round is a task: it never lies on both sides of a split,
 and the repeats belong to the first round.
 """
 

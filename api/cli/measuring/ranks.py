@@ -1,7 +1,7 @@
 """The ranks of this machine, or of the job that ``torchrun`` started, as one group that runs what rank 0 says.
 
 Rank 0 is this process. Alone, it starts the others; under ``torchrun`` they are there already. Commands and answers
-travel over a gloo group beside the one that is measured.
+travel over a gloo group of their own.
 """
 
 import contextlib

@@ -32,7 +32,7 @@ class RowFile:
     def go_on(self, seed: int, num_rows_of: Callable[[Kind, int], int]) -> None:
         """Take up a file that was measured on this machine with ``seed``, if it is there.
 
-        A launch whose rows are not all there is dropped: it is measured again. ``num_rows_of`` tells how many rows
+        A launch whose rows are not all there is dropped: it is measured again. ``num_rows_of`` says how many rows
         launch i of a kind has.
 
         Raises
@@ -84,7 +84,7 @@ class RowFile:
 
 
 def _drop_torn_line(path: Path) -> bool:
-    """Cut a file after its last whole line; tell whether rows are left."""
+    """Cut a file after its last whole line; return whether rows are left."""
     content, head = path.read_bytes(), ",".join(COLUMN_NAMES).encode()
     if content.partition(b"\n")[0] != head and not (head + b"\n").startswith(content):
         raise BadInput(f"{path} does not begin as a file of shardplan measure does")

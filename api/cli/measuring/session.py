@@ -74,7 +74,7 @@ def work_of_ranks(plan: Plan, machine: Machine) -> tuple[frozenset[Kind], list[s
     kinds, notes = plan.kinds - {"lookup"}, []
     if machine.num_ranks == 1 and "collective" in kinds:
         kinds -= {"collective"}
-        notes.append("one rank alone has nobody to exchange with: no collectives")
+        notes.append("one rank alone exchanges nothing: no collectives")
     if kinds and "lookup" in plan.kinds and plan.budget_seconds < _LEAST_SECONDS_FOR_RANKS:
         kinds = frozenset()
         notes.append(f"a budget under {_LEAST_SECONDS_FOR_RANKS:.0f} s is for lookups alone: no collectives, no copies")
@@ -107,7 +107,7 @@ def measure(plan: Plan, machine: Machine, file: RowFile, report: Progress) -> li
             notes.append(f"{error}: no more collectives and copies")
     if "lookup" in plan.kinds:
         if not machine.is_cuda and not keep_freed_memory():
-            notes.append("the C library maps large outputs anew each time, which takes longer than to keep them")
+            notes.append("the C library maps large outputs again each time, which takes longer than to keep them")
         _measure_lookups(plan, machine, file, report)
     if file.num_rows == 0:
         notes.append("the time was up before the first launch: give a larger --budget")

@@ -51,7 +51,7 @@ def fit_command(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no report on stderr.")] = False,
 ) -> None:
-    """Fit a learned cost model to measured rows; tells what it learned, and how well."""
+    """Fit a learned cost model to measured rows; reports what it learned, and how well."""
     _check_apart(files, output=output, report=report, overrides=overrides, laws=laws)
     if domain_ranks is not None and laws is None:
         raise BadInput("--domain-ranks is for --laws")

@@ -28,7 +28,7 @@ def compare_command(
     second: Annotated[str, typer.Argument(metavar="B.json", help="Another plan.")],
     as_json: AsJson = False,
 ) -> None:
-    """Tell what changed from plan A to plan B: tables, seconds, bytes."""
+    """Say what changed from plan A to plan B: tables, seconds, bytes."""
     a, b = read_plan(first), read_plan(second)
     print_document(difference(a, b).to_document(), as_json=as_json)
     echo(compare_plans(a, b))

@@ -26,7 +26,7 @@ def explain_command(
     changes: Changes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell what a plan waits for, what more hardware would buy, and what else its tables could be."""
+    """Say what a plan waits for, what more hardware would buy, and what else its tables could be."""
     request, plan = given(spec, plan_file, cost_model, cost_model_file, statistics, changes)
     explanation = explain_given(request, plan, spec_digest=request.spec_digest, max_tables=tables)
     print_document(

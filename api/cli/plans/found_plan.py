@@ -32,7 +32,7 @@ def write_found(
     Raises
     ------
     typer.Exit
-        There is no plan; why not was told.
+        There is no plan; why not was printed.
     """
     check_named(output)
     compile_search()

@@ -44,7 +44,7 @@ def improve_command(
     changes: Changes = None,
     form: Form = "long",
 ) -> None:
-    """Search on from a plan from anywhere: writes the better plan, and tells what was gained and what is proven."""
+    """Search on from a plan from anywhere: writes the better plan, and says what was gained and what is proven."""
     check_output(output, spec, plan_file)
     options: dict[tuple[str, ...], object] = {
         ("solver", "time_limit_seconds"): time_limit,

@@ -10,7 +10,7 @@ from importlib import import_module
 from api.execution.processes.child import start_parent
 
 start_parent()
-# What fails to load here fails again in the processes, where there is somebody to tell.
+# What fails to load here fails again in the processes, where a caller hears of it.
 with contextlib.suppress(Exception):
     import_module("api.cli")  # the main module of servers and workers, which every process reads again
     import_module("api.execution.processes.solve").load_solvers()

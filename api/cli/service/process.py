@@ -62,14 +62,14 @@ def tune_gc() -> None:
 
 
 #: Three seconds for requests, the rest for what runs and for a last word to the database. Less than what those who
-#: stop services wait before they kill: 30 s of Kubernetes, of which 5 have passed before it tells.
+#: stop services wait before they kill: 30 s of Kubernetes, of which 5 have passed before the signal comes.
 MOST_STOP_SECONDS = 15.0
 
 log = logging.getLogger(__name__)
 
 
 def force_exit_after_timeout() -> None:
-    """Be gone soon, whatever happens; to be called by whoever hears that the process is to stop.
+    """Be gone soon, whatever happens; to be called by the code that hears that the process is to stop.
 
     Nothing is lost by it: to leave so is to be killed, and work is handed to others as that of one that was.
     """

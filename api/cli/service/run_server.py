@@ -1,4 +1,4 @@
-"""Runs the service on a port: what can go wrong at the start is told in words, and it stops soon."""
+"""Runs the service on a port: what can go wrong at the start is said in words, and it stops soon."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ from api.observability.request_log import AccessLog
 from api.observability.tracing import tracing_of
 from api.settings import Settings
 
-#: Time for requests that are being answered when the server is told to stop.
+#: Time for requests that are being answered when the server is asked to stop.
 GRACE_SECONDS = 3
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 #: What no other port would mend: an address that this machine does not have, or of a kind that it does not have.
@@ -100,7 +100,7 @@ async def _serve(app: FastAPI, config: uvicorn.Config, settings: Settings) -> No
 
 
 def _why_not(settings: Settings) -> str:
-    """Return why nobody can listen there; uvicorn tells its log alone."""
+    """Return why no server can listen there; uvicorn says so in its log alone."""
     try:
         host = settings.host or None  # an empty one is all addresses, as for uvicorn
         kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE

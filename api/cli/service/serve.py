@@ -10,7 +10,7 @@ from api.cli.service.settings import settings_of
 from api.http.auth.loopback import is_loopback
 
 _OPEN_ADDRESS = (
-    "not listening on {host}, where whoever reaches it could do everything: make a key with"
+    "not listening on {host}, where all who reach it could do everything: make a key with"
     " `shardplan keys create --name me --scope admin` and set SHARDPLAN_AUTH=keys; or, inside a trusted"
     " network, say --insecure"
 )
@@ -24,7 +24,7 @@ def serve_command(
     ] = None,
     insecure: Annotated[
         bool | None,
-        typer.Option("--insecure", help="Let whoever reaches the address do everything (SHARDPLAN_INSECURE)."),
+        typer.Option("--insecure", help="Let all who reach the address do everything (SHARDPLAN_INSECURE)."),
     ] = None,
 ) -> None:
     """Run the service: pages under /, REST under /v1, console under /docs. Settings come from SHARDPLAN_* variables."""

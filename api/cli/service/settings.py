@@ -19,13 +19,13 @@ _PREFIX = "SHARDPLAN_"
 _SETTINGS = frozenset(name.upper() for name in Settings.model_fields)
 #: Variables that others read: clients of the service, and the settings themselves.
 _OTHERS = frozenset({"SHARDPLAN_SERVER", TOKEN_VARIABLE, SECRETS_VARIABLE})
-#: Names and values of what Kubernetes tells of services.
+#: Names and values of the variables that Kubernetes sets for services.
 _OF_SERVICE = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
 _ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 def settings_of(**options: Any) -> Settings:
-    """Return the settings, and tell on stderr what is called like one and is none. Raises as ``read_settings``."""
+    """Return the settings, and print on stderr what is called like one and is none. Raises as ``read_settings``."""
     settings = read_settings(**options)
     folder = os.environ.get(SECRETS_VARIABLE)
     files = {path.name: "" for path in sorted(Path(folder).iterdir())} if folder else {}
@@ -60,5 +60,5 @@ def _unknown(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_of_kubernetes(variable: str, value: str) -> bool:
-    """Whether it is told to every pod, of a service whose name begins with "shardplan"."""
+    """Whether Kubernetes sets it in every pod, for a service whose name begins with "shardplan"."""
     return _OF_SERVICE.search(variable) is not None or _ADDRESS.match(value) is not None

@@ -71,7 +71,7 @@ def stats_command(
         ),
     ] = None,
     merge: Annotated[bool, typer.Option("--merge", help="Merge statistics of workers that read other traces.")] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="Tell what changed from OLD to NEW statistics.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Show what changed from OLD to NEW statistics.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on stderr.")] = False,
 ) -> None:
     """Sketch the lookups of id traces, table by table; merge or compare such sketches."""

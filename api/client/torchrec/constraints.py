@@ -1,4 +1,4 @@
-"""What users told TorchRec's planner, said as a spec says it: constraints, topology, fused parameters."""
+"""What users give TorchRec's planner, as a spec says it: constraints, topology, fused parameters."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence

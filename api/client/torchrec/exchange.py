@@ -59,7 +59,7 @@ class Handshake:
         return self.agreed_plan
 
     def dmp_collection_arguments(self) -> dict[str, object]:
-        """Return what ``DMPCollection`` gets beside module, device, plan and process group.
+        """Return what ``DMPCollection`` gets in addition to module, device, plan and process group.
 
         Empty if the plan has one group of all ranks, for ``DistributedModelParallel``.
 

@@ -39,7 +39,7 @@ def rank_facts(
     expected_digest: str | None,
     memory: MemoryProbe,
 ) -> RankFacts:
-    """Read everything that the other ranks are told of this one."""
+    """Read everything that the other ranks are sent of this one."""
     size = dist.get_world_size(group)
     local_ranks = get_local_size(size) if ranks_per_host is None else ranks_per_host
     found = memory(device)

@@ -28,7 +28,7 @@ def handshake(
 ) -> Handshake:
     """Compare a plan with the job as it runs, on every rank, and agree on what follows.
 
-    Call it on every rank, before anything is sharded. Nobody is left waiting by a rank that
+    Call it on every rank, before anything is sharded. No rank is left waiting by a rank that
     cannot load, read or use the plan: all ranks return the same verdict, or raise the same error.
 
     Parameters

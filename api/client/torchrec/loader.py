@@ -66,7 +66,7 @@ class ServicePlanLoader(PlanLoader):  # type: ignore[misc]
         return _options(document, plan, self._module)
 
     def plan_context_hash(self) -> str | None:
-        """Return nothing: the plan is compared with the model, not with what a planner was told."""
+        """Return nothing: the plan is compared with the model, not with what a planner was given."""
         return None
 
     def get_plan_id(self) -> str:

@@ -214,7 +214,7 @@ def num_lookups(module: ShardedEmbeddingBagCollection) -> int:
 
 
 def _waited(awaitable: Awaitable[Any]) -> Any:
-    """Wait now, and have whoever waits later get the same result."""
+    """Wait now, and have later waits return the same result."""
     result = awaitable.wait()
     if not isinstance(awaitable, NoWait):
         awaitable.wait = lambda: result

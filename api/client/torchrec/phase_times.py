@@ -33,12 +33,12 @@ _OTHERS = (
     ShardedFeatureProcessedEmbeddingBagCollection,
     BaseShardedManagedCollisionEmbeddingCollection,
 )
-#: Tables by sharding type or kernel, the phases that cannot be told of them, and why.
+#: Tables by sharding type or kernel, the phases that cannot be timed for them, and why.
 _UNTIMED = (
     (
         lambda table: table.sharding_type == "data_parallel",
         (BACKWARD_COMM, BACKWARD_COMPUTE),
-        "tables are replicated: the all-reduce of their gradients and their optimizer run beside the backward pass",
+        "tables are replicated: the all-reduce of their gradients and their optimizer run during the backward pass",
     ),
     (
         lambda table: table.compute_kernel == "dense",
@@ -82,7 +82,7 @@ class PhaseTimes:
     Raises
     ------
     NotTimed
-        The model has no sharded embedding modules, or ranks were told different steps; every rank raises the same.
+        The model has no sharded embedding modules, or ranks were given different steps; every rank raises the same.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class PhaseTimes:
 
     @property
     def not_timed(self) -> dict[str, str]:
-        """Phases that cannot be told in this job, and why."""
+        """Phases that cannot be timed in this job, and why."""
         return dict(self._untimed)
 
     @property
@@ -242,7 +242,7 @@ class PhaseTimes:
 
 
 def _untimed(modules: Sequence[ShardedEmbeddingBagCollection]) -> Iterator[tuple[str, str]]:
-    """Yield phases that cannot be told, and why."""
+    """Yield phases that cannot be timed, and why."""
     for is_such, phases, why in _UNTIMED:
         if any(is_such(table) for module in modules for table in module.module_sharding_plan.values()):
             yield from ((phase, why) for phase in phases)

@@ -170,7 +170,7 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
             try:
                 content = self._of_service(spec)
             except (Unreachable, SolveTimeout, ProblemError) as error:
-                if isinstance(error, ProblemError) and error.status < 500:  # it will say so again, whoever asks
+                if isinstance(error, ProblemError) and error.status < 500:  # it will say so again to every rank
                     raise
                 trouble = error
             else:

@@ -138,7 +138,7 @@ class FitRunner:
         return True
 
     def _is_wanted(self, record: ModelRecord) -> bool:
-        """Whether nobody, here or elsewhere, has ended a fit or begun it again; True where the store cannot say."""
+        """Whether a fit was neither ended nor begun again, here or elsewhere; True if the store cannot say."""
         try:
             stored = self._store.for_tenant(record.tenant).model(record.name, record.version)
         except SQLAlchemyError:

@@ -14,7 +14,7 @@ _DAY_SECONDS = 86_400.0
 _EVERY_SECONDS = 3600.0
 #: After a start there is more urgent work.
 _FIRST_SECONDS = 60.0
-#: A hundred plans are some megabytes: whoever writes waits for a moment.
+#: A hundred plans are some megabytes: a writer waits for a moment.
 _BATCH = 100
 #: Those who wait for SQLite's lock ask for it every 0.1 s, and must get it between two batches.
 _REST_SECONDS = 0.25

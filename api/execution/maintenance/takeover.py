@@ -1,7 +1,7 @@
 """Keeps engine and store together: who lives, whose work is taken over, what was lost on the way.
 
 Where executors share a database, each says every two seconds that it lives. One that has been silent for long is
-taken for dead, whoever notices first: its solves are queued again, and its works handed to others. Should it wake up,
+taken for dead by the first that notices: its solves are queued again, its works handed to others. Should it wake up,
 what it writes is left aside, for another attempt has begun.
 """
 

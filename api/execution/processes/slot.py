@@ -21,7 +21,7 @@ _LOADED = "api.cli.service.forkserver_preload"
 #: Starts that process, which dies with the *thread* that has started it (prctl(2), PR_SET_PDEATHSIG): this one lives as
 #: long as the server.
 _KEEPER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-keeper")
-#: Waits until that process has loaded, so that nobody else need.
+#: Waits until that process has loaded, so that no later process need.
 _STARTER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="process-starter")
 #: Until a process takes up a job that it was given. One that talks to a Ray cluster connects to it first.
 _BEGIN_SECONDS = 120.0
@@ -47,7 +47,7 @@ class _Process(ForkServerProcess):
 
     @property
     def exitcode(self) -> int | None:
-        """How the process ended: never well, as nobody tells it to end; of one that did the pool would not speak."""
+        """How the process ended: never well, as it is not asked to end; of one that did the pool would not speak."""
         code = super().exitcode
         return _UNKNOWN_CODE if code == 0 else code
 
@@ -79,7 +79,7 @@ class ProcessSlot:
     def wait_until_ready(self, stopping: threading.Event) -> None:
         """Wait until a job would begin at once; no longer than a process may take, and not once all is to stop.
 
-        Where no process can be had, the job tells.
+        If no process can be had, the job says so.
         """
         deadline = time.monotonic() + _BEGIN_SECONDS
         with contextlib.suppress(OSError, EOFError, RuntimeError):

@@ -153,7 +153,7 @@ def _load_machine_code() -> None:
 
 def start_solver(memory_bytes: int | None) -> None:
     start_process(memory_bytes)
-    with contextlib.suppress(Exception):  # whatever is missing then, a solve tells
+    with contextlib.suppress(Exception):  # whatever is missing then, a solve says so
         _load_machine_code()
 
 

@@ -10,7 +10,7 @@ _SCHEMA, _TABLE = "dbos", "workflow_status"
 
 
 def remove_works(connection: Connection, file: Path) -> None:
-    """Remove what DBOS knows of our works: from the database of ``connection``, or else the ``file`` beside it.
+    """Remove what DBOS knows of our works: from the database of ``connection``, or else the ``file`` next to it.
 
     It may say of a work that it runs, or has ended, that waits in the store. DBOS must not be running.
     """

@@ -1,4 +1,4 @@
-"""The engine on DBOS: a durable queue in a database, here told nothing but kinds and ids (decision 0022).
+"""The engine on DBOS: a durable queue in a database, here given nothing but kinds and ids (decision 0022).
 
 DBOS is one per process, and finds what it runs by name, hence the module's one function ``perform`` and the
 engine that it finds. What DBOS keeps can be lost without harm: ``api.execution.maintenance.takeover`` submits again
@@ -87,9 +87,9 @@ class DbosEngine:
                 _warn_of_another_number(client, kind, runner.num_slots)
             client.register_queue(
                 kind,
-                worker_concurrency=runner.num_slots or None,  # none: nobody has said it yet
+                worker_concurrency=runner.num_slots or None,  # none: not set yet
                 polling_interval_sec=_POLL_SECONDS[kind],
-                # An executor that runs nothing must not tell others how much to run.
+                # An executor that runs nothing must not decide how much others run.
                 on_conflict="always_update" if runner.num_slots else "never_update",
                 application_name=_NAME,
             )
@@ -100,7 +100,7 @@ class DbosEngine:
             "application_version": _WORK_VERSION,
             "serializer": DBOSPortableJSONSerializer(),
             "log_level": "WARNING",
-            "use_listen_notify": False,  # works are polled for, nobody waits for messages
+            "use_listen_notify": False,  # works are polled for, no process waits for messages
         }
         if database is None:
             config["system_database_url"] = url
@@ -156,7 +156,7 @@ class DbosEngine:
         return [work for workflow_id, work in by_id.items() if workflow_id not in running]
 
     def _will_run(self, status: WorkflowStatus) -> bool:
-        """Whether somebody runs a work, or is going to; nobody but this executor uses a queue in a file."""
+        """Whether a process runs a work, or is going to; this executor alone uses a queue in a file."""
         if status.status == _BEGUN:
             return self._url is not None or status.executor_id == self._executor_id
         return status.status in _WAITING

@@ -55,7 +55,7 @@ class RayJob:
 
 
 class _Ending:
-    """Whether this process is told to end, and whether it has a solve to end first."""
+    """Whether this process is asked to end, and whether it has a solve to end first."""
 
     is_end_requested = False
     has_solve = False
@@ -210,7 +210,7 @@ def _connected(place: RayPlace) -> Any:
 
 
 def _reach(address: str) -> None:
-    """Raise ``NotNow`` where nobody listens: Ray itself would look for minutes."""
+    """Raise ``NotNow`` if no server listens: Ray itself would look for minutes."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=_REACH_SECONDS):

@@ -1,6 +1,6 @@
 """Writes down what comes of a solve: the best plan so far while it runs, and in the end how it ended.
 
-The store comes first; what is counted, told and logged follows from what it took.
+The store comes first; what is counted, sent and logged follows from what it took.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""How the end of a solve is told: why it stopped, its result, its error, its progress."""
+"""How the end of a solve is reported: why it stopped, its result, its error, its progress."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -196,7 +196,7 @@ class SolveRunner:
             return None, Stop.SERVER
         num_lost = 0
         while num_lost < _MAX_STARTS:
-            # Each time anew: it may have waited for its turn elsewhere.
+            # Each time again: it may have waited for its turn elsewhere.
             now = self._clock()
             in_time = spec_in_time(spec_bytes, deadline_at=solve.deadline_at, now=now)
             if in_time is None:

@@ -39,14 +39,14 @@ def set_principal(scope: Scope, caller: Principal | ApiError) -> None:
 
 
 def caller_of(scope: Scope) -> Principal | ApiError | None:
-    """Return who sends a request, or why that is not known; ``None`` if nobody asked for a key."""
+    """Return who sends a request, or why that is not known; ``None`` if no key is required."""
     found = scope.get("state", {}).get(_STATE)
     assert found is None or isinstance(found, Principal | ApiError)
     return found
 
 
 def tenant_of(scope: Scope) -> str:
-    """Return whose things a request is about. Raises where nobody knows."""
+    """Return whose things a request is about. Raises if that is not known."""
     caller = caller_of(scope)
     if isinstance(caller, ApiError):
         raise caller

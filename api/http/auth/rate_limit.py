@@ -73,6 +73,6 @@ def _counts(scope: Scope) -> bool:
         return False
     caller = caller_of(scope)
     if isinstance(caller, ApiError) and caller.kind.code != "unauthorized":
-        return False  # nobody could say who it is; many may share its address, and each is refused anyway
+        return False  # the caller is not known; many may share its address, and each is refused anyway
     is_fetch = scope["method"] in ("GET", "HEAD") and _FETCHED.fullmatch(scope["path"])
     return isinstance(caller, ApiError) or not is_fetch

@@ -51,7 +51,7 @@ class BodyLimitMiddleware:
 
         async def counting_receive() -> Message:
             nonlocal seen, waited, is_whole
-            if is_whole:  # whoever listens now waits for the caller to hang up
+            if is_whole:  # a listener now waits for the caller to hang up
                 return await receive()
             began = time.monotonic()
             with anyio.move_on_after(self._patience_seconds + seen / LEAST_BYTES_PER_SECOND - waited) as patience:
@@ -85,7 +85,7 @@ class BodyLimitMiddleware:
             held.expect(declared)
             await self._app(scope, holding_receive, watching_send)
         except ClientDisconnect:
-            return  # nobody waits for an answer, and to hang up is no error
+            return  # no caller waits for an answer, and to hang up is no error
         except RejectedBody as error:
             if started:
                 raise

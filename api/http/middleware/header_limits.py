@@ -26,7 +26,7 @@ class _Wait(enum.Enum):
 
 
 class BoundedHeads(HttpToolsProtocol):
-    """Closes connections that keep the server waiting for a head, or for the rest of a body that nobody reads.
+    """Closes connections that keep the server waiting for a head, or for the rest of a body that is not read.
 
     uvicorn's own limit begins with the first answer of a connection and ends with the next byte that comes. Subclasses
     set the two waits, in seconds.

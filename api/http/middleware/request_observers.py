@@ -1,4 +1,4 @@
-"""Tells observers of every request once it is over: metrics and the log of accesses share one look at it."""
+"""Notifies observers of every request once it is over: metrics and the log of accesses share one look at it."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence

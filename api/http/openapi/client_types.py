@@ -57,7 +57,7 @@ def compact_form_text() -> str:
 
 
 def reshard_bands_text() -> str:
-    """Return the source of ``api/client/reshard_bands.py``: the planner's module, beside the client's compact form."""
+    """Return the source of ``api/client/reshard_bands.py``: the planner's module, next to the client's compact form."""
     source = inspect.getsource(reshard_bands)
     return BANDS_HEADER + source.replace(f"from {compact_form.__name__} import", "from .compact_form import")
 

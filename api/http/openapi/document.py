@@ -69,7 +69,7 @@ class KeyRequirement(StrEnum):
     """Who is asked for a key, in the words of the document."""
 
     REQUIRED = "Routes with a lock need a key of this server (**Authorize**), of the scope that each names."
-    OPEN = "This server asks nobody for a key: all routes are open."
+    OPEN = "This server requires no key: all routes are open."
     #: On the server: the committed document is of all of them.
     DEPENDS = "Servers with `SHARDPLAN_AUTH=keys` ask for a key, of the scope that each route names."
 
@@ -81,7 +81,7 @@ _KEY = {
     "description": "A key: shardplan_..., made by shardplan keys create; or a token (JWT) of the issuer of the server.",
 }
 
-#: What servers answer beside the problems of a route, whoever is asked for a key and where keys are asked for.
+#: What servers answer in addition to the problems of a route, with and without keys.
 _LIMITED = {str(status): answer for status, answer in error_responses("too-many-requests").items()}
 _ACCESS_ERRORS = {str(status): answer for status, answer in error_responses("unauthorized", "forbidden").items()}
 
@@ -93,7 +93,7 @@ def add_openapi(app: FastAPI, *, asks_for_keys: bool) -> None:
 
 
 def openapi_document(app: FastAPI, *, asked: KeyRequirement) -> dict[str, Any]:
-    """Return the OpenAPI document of an app; where nobody is asked for a key it has no word of them, and no locks."""
+    """Return the OpenAPI document of an app; if no key is required it has no word of them, and no locks."""
     document = get_openapi(
         title=app.title, version=app.version, description=DESCRIPTION, routes=app.routes, tags=app.openapi_tags
     )

@@ -34,7 +34,7 @@ async def list_keys(services: ServicesDep) -> Response:
     status_code=201,
     openapi_extra=json_body("KeyRequest"),
     responses={
-        201: json_answer("The key, which is told this once.", CreatedKey),
+        201: json_answer("The key, which is shown this once.", CreatedKey),
         **error_responses("forbidden", *BODY_ERRORS),
     },
 )
@@ -67,5 +67,5 @@ async def revoke_key(
 def _require_authentication(request: Request) -> None:
     """Keep those who need no key from making one that is valid when keys are asked for."""
     if caller_of(request.scope) is None:
-        detail = "this server asks nobody for a key (SHARDPLAN_AUTH=none); use shardplan keys on its machine"
+        detail = "this server requires no key (SHARDPLAN_AUTH=none); use shardplan keys on its machine"
         raise ApiError("forbidden", detail)

@@ -1,4 +1,4 @@
-"""Measurements: stored by digest, listed, and put beside the predictions of plans."""
+"""Measurements: stored by digest, listed, and compared with the predictions of plans."""
 
 import time
 from typing import Annotated
@@ -46,7 +46,7 @@ MeasurementsDigest = Annotated[str, Path(pattern=DIGEST_PATTERN, description="Di
     status_code=201,
     openapi_extra=json_body("MeasuredRows", "JobTimes", choice="oneOf", examples=MEASUREMENTS),
     responses={
-        201: json_answer("Stored; of a job, with its times beside the prediction of its plan.", MeasurementsSummary),
+        201: json_answer("Stored; of a job, with its times next to the prediction of its plan.", MeasurementsSummary),
         200: json_answer("Equal measurements were stored before.", MeasurementsSummary),
         **error_responses("invalid-parameter", *KEY_ERRORS, *BODY_ERRORS, "unsupported"),
     },

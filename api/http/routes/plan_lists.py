@@ -69,7 +69,7 @@ async def compare_plans(
     other: Annotated[str, Path(pattern=DIGEST_PATTERN, description="Digest of the other plan.")],
     if_none_match: IfNoneMatch = "",
 ) -> Response:
-    """Tell what changed: tables, seconds, bytes. Neither plan ever changes, so this does not either."""
+    """Say what changed: tables, seconds, bytes. Neither plan ever changes, so this does not either."""
     body = await services.compute(lambda: _difference(services, digest, other))
     return etagged_response(if_none_match, body, cache_control=IMMUTABLE)
 
@@ -94,7 +94,7 @@ async def reshard_plan(
     ] = None,
     if_none_match: IfNoneMatch = "",
 ) -> Response:
-    """Tell which rank of the other plan reads which bytes of a checkpoint that was written under this one."""
+    """Say which rank of the other plan reads which bytes of a checkpoint that was written under this one."""
     body = await services.compute(lambda: _resharded(services, digest, other, rank))
     return etagged_response(if_none_match, body, cache_control=IMMUTABLE)
 

@@ -105,7 +105,7 @@ async def compare_statistics(
     digest: StatisticsDigest,
     against: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
 ) -> Response:
-    """Tell what changed from the statistics of the address to those of ``against``."""
+    """Say what changed from the statistics of the address to those of ``against``."""
     drift = await services.compute(
         lambda: drift_document([_statistics(services, digest)], _statistics(services, against))
     )
@@ -125,7 +125,7 @@ async def compare_plan_statistics(
     digest: PlanDigest,
     statistics: Annotated[str, Query(pattern=DIGEST_PATTERN, description="Digest of the later statistics.")],
 ) -> Response:
-    """Tell what changed in the tables of a plan since the statistics that its provenance names."""
+    """Say what changed in the tables of a plan since the statistics that its provenance names."""
     return not_stored(await services.compute(lambda: _plan_drift(services, digest, _statistics(services, statistics))))
 
 

@@ -1,4 +1,4 @@
-"""Webhooks: addresses that are told when solves end and channels change."""
+"""Webhooks: addresses that are notified when solves end and channels change."""
 
 from typing import Annotated
 
@@ -52,12 +52,12 @@ async def list_webhooks(services: ServicesDep) -> Response:
     status_code=201,
     openapi_extra=json_body("WebhookRequest", examples={"some events": _EXAMPLE}),
     responses={
-        201: json_answer("The webhook, with its secret, which is told this once.", CreatedWebhook),
+        201: json_answer("The webhook, with its secret, which is shown this once.", CreatedWebhook),
         **error_responses("too-many-webhooks", *BODY_ERRORS, "webhook-refused"),
     },
 )
 async def create_webhook(request: Request, services: ServicesDep) -> Response:
-    """Have an address told of events, in messages that are signed with the secret of the answer."""
+    """Send events to an address, in messages that are signed with the secret of the answer."""
     webhook, by = parse_document(await request.body(), WebhookRequest), actor_of(request)
     record = await run_sync(lambda: services.webhooks.create(webhook.url, webhook.events, webhook.name, by=by))
     return not_stored(CreatedWebhook.of(record, secret=secret_text(record.secret)), 201)
@@ -69,7 +69,7 @@ async def create_webhook(request: Request, services: ServicesDep) -> Response:
     responses={200: json_answer("The webhook without its secret.", WebhookDocument), **error_responses("not-found")},
 )
 async def get_webhook(services: ServicesDep, webhook_id: WebhookId) -> Response:
-    """Answer with the webhook, and whether it is told anything."""
+    """Answer with the webhook, and whether it is active."""
     return not_stored(WebhookDocument.of(await run_sync(services.webhooks.get, webhook_id)))
 
 
@@ -77,7 +77,7 @@ async def get_webhook(services: ServicesDep, webhook_id: WebhookId) -> Response:
     "/webhooks/{webhook_id}",
     summary="Delete a webhook",
     status_code=204,
-    responses={204: {"description": "It is told nothing more."}, **error_responses("not-found")},
+    responses={204: {"description": "Nothing more is sent to it."}, **error_responses("not-found")},
 )
 async def delete_webhook(request: Request, services: ServicesDep, webhook_id: WebhookId) -> Response:
     """Delete a webhook with its deliveries; a message that is under way may still arrive."""
@@ -92,7 +92,7 @@ async def delete_webhook(request: Request, services: ServicesDep, webhook_id: We
     responses={200: json_answer("The webhook, active.", WebhookDocument), **error_responses("not-found")},
 )
 async def enable_webhook(request: Request, services: ServicesDep, webhook_id: WebhookId) -> Response:
-    """Have a disabled webhook told again: at once what waits, and what happens from now on."""
+    """Enable a disabled webhook: what waits is sent at once, and what happens from now on."""
     by = actor_of(request)
     record = await run_sync(lambda: services.webhooks.enable(webhook_id, by=by))
     return not_stored(WebhookDocument.of(record))
@@ -125,6 +125,6 @@ async def list_deliveries(
     responses={202: json_answer("The delivery, which waits.", DeliveryDocument), **error_responses("not-found")},
 )
 async def resend_delivery(services: ServicesDep, webhook_id: WebhookId, delivery_id: DeliveryId) -> Response:
-    """Attempt a delivery that has ended anew, under the same webhook-id; one that waits is left as it is."""
+    """Attempt a delivery that has ended again, under the same webhook-id; one that waits is left as it is."""
     record = await run_sync(services.webhooks.resend, webhook_id, delivery_id)
     return not_stored(DeliveryDocument.of(record), 202)

@@ -39,7 +39,7 @@ class InUse(Exception):
 def restore(source: Path, settings: Settings, *, replace: bool = False) -> Manifest:
     """Fill a new database with a backup; with ``replace``, one that has tables, which are dropped.
 
-    Solves that were running wait again, with the best plans that they had; whoever runs works takes up all that has
+    Solves that were running wait again, with the best plans that they had; a runner of works takes up all that has
     not ended.
 
     Raises
@@ -117,7 +117,7 @@ def _make_room(connection: Connection, *, replace: bool) -> None:
             " drop all that it has"
         )
     executors = tables.executors
-    # Nobody else works with a file: its folder is owned.
+    # No other process works with a file: its folder is owned.
     if connection.dialect.name == "postgresql" and executors.name in ours:
         alive = select(executors.c.id).where(database_now(connection) - executors.c.seen_at < SILENT_SECONDS)
         living = connection.execute(alive.limit(1)).scalar()

@@ -1,4 +1,4 @@
-"""Takes a backup of the database, as it was at one moment, beside servers that write."""
+"""Takes a backup of the database, as it was at one moment, while servers write."""
 
 import contextlib
 import time
@@ -19,7 +19,7 @@ from api.store.sql import tables
 def back_up(settings: Settings, target: Path, *, clock: Callable[[], float] = time.time) -> Manifest:
     """Write all that is stored into a file that its owner alone may read; the whole of it or nothing.
 
-    One transaction that reads sees one moment of the database, and nobody who writes waits for it.
+    One transaction that reads sees one moment of the database, and no writer waits for it.
 
     Raises
     ------

@@ -90,6 +90,6 @@ def _needed(field: str, choice: str) -> Issue:
     return Issue(
         code="missing-field",
         pointer=f"/{field}",
-        message="this field is required here: neither the device nor the plan tells what the job ran",
+        message="this field is required here: neither the device nor the plan says what the job ran",
         hint=f"add it, spelled as in the rows of benchmarks that it will be fitted together with: {choice}",
     )

@@ -32,7 +32,7 @@ MAX_SHARED_AGE_SECONDS = 1.0
 class ChannelMemory:
     """The channels of all tenants that are in memory. Thread safe.
 
-    What is in memory is what the database has where one server owns it: whoever changes it does so here. Where servers
+    What is in memory is what the database has if one server owns it: all changes are made here. Where servers
     share a database, memory is used for a second after it was read, and then read again.
     """
 

@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 
 class SolveWatch:
-    """Compares what somebody waits for with what it was at the last look, and tells the signals.
+    """Compares what is waited for with what it was at the last look, and notifies the signals.
 
-    What happens in this process is told at once by whoever does it; this finds the rest.
+    What happens in this process is notified at once by the code that does it; this finds the rest.
     """
 
     def __init__(self, store: Database, signals: SolveNotifications, *, poll_seconds: float = POLL_SECONDS) -> None:

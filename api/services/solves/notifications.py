@@ -17,7 +17,7 @@ class SolveNotifications:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ends: dict[str, set[asyncio.Event]] = {}
         self._changes: dict[str, set[asyncio.Event]] = {}
-        #: Whether the server stops, so that nobody should wait any longer.
+        #: Whether the server stops, so that no request should wait any longer.
         self.is_stopping = False
 
     @property

@@ -30,7 +30,7 @@ from planner.domain.formats.canonical_json import canonical_bytes, digest, diges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveOptions:
-    """What a request says of a solve beside its spec."""
+    """What a request says of a solve in addition to its spec."""
 
     priority: int = 0
     deadline_at: float | None = None  # seconds since the epoch

@@ -102,9 +102,9 @@ class DeliveryWorker:
         return []
 
     async def _deliver(self, taken: TakenDelivery) -> None:
-        """Attempt one delivery, and say what became of it; where nobody hears that, the lease ends it.
+        """Attempt one delivery, and say what became of it; if that is lost, the lease ends it.
 
-        Of a delivery that has ended meanwhile, or that somebody else has taken since, others tell.
+        Of a delivery that has ended meanwhile, or that another process has taken since, that process reports.
         """
         body, began = taken.body.encode(), time.monotonic()
         signature = signed_headers(taken.secret, taken.id, body, timestamp=int(self._clock()))

@@ -28,7 +28,7 @@ class WebhookService:
         self._store, self._allowed, self._clock = store, allowed, clock
 
     def create(self, url: str, events: Sequence[str], name: str, *, by: Actor) -> WebhookRecord:
-        """Add a webhook; its secret is told by whoever called, and never again."""
+        """Add a webhook; the caller shows its secret, which is never shown again."""
         try:
             self._allowed.check(url)
         except TargetRefused as error:
@@ -60,7 +60,7 @@ class WebhookService:
             raise not_found("webhook")
 
     def enable(self, webhook_id: str, *, by: Actor) -> WebhookRecord:
-        """Have a webhook told again; doing it to an active one is harmless."""
+        """Enable a webhook again; enabling an active one is harmless."""
         return found(self._store.enable_webhook(webhook_id, by=by, now=self._clock()), "webhook")
 
     def deliveries(
@@ -72,5 +72,5 @@ class WebhookService:
         return page_of(records, limit, lambda delivery: delivery.id)
 
     def resend(self, webhook_id: str, delivery_id: str) -> DeliveryRecord:
-        """Have a delivery that has ended attempted anew, under its id."""
+        """Have a delivery that has ended attempted again, under its id."""
         return found(self._store.resend(webhook_id, delivery_id), "delivery")

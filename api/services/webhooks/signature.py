@@ -22,7 +22,7 @@ def new_secret() -> str:
 
 
 def secret_text(secret: str) -> str:
-    """Return what is told to the receiver, and taken by the libraries of the standard."""
+    """Return what the receiver is given, and the libraries of the standard accept."""
     return _PREFIX + secret
 
 

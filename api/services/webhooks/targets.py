@@ -1,8 +1,8 @@
 """Where messages may go: an allow-list of hosts, and addresses that are refused whatever a name says.
 
-Whoever may add a webhook could else have the server send requests to its own network: to itself, to neighbours that
-trust it, to the metadata of a cloud. So nothing is allowed unless ``SHARDPLAN_WEBHOOK_HOSTS`` lists it, and what is
-not reached by the public internet is refused unless the list names its address or network.
+Without these checks, a caller who may add a webhook could have the server send requests to its own network: to itself,
+to neighbours that trust it, to the metadata of a cloud. So nothing is allowed unless ``SHARDPLAN_WEBHOOK_HOSTS`` lists
+it, and what is not reached by the public internet is refused unless the list names its address or network.
 """
 
 import ipaddress

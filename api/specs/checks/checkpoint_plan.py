@@ -104,7 +104,7 @@ def checkpoint_plan_assumptions(problem: Problem) -> Iterator[Assumption]:
         return
     num_loaded, num_tables = len(loadable_layouts(problem)), len(problem.tables)
     schemes = " and sharding types" if problem.checkpoint_plan.keep == "schemes" else ""
-    new = f"; {num_tables - num_loaded} start anew" if num_loaded < num_tables else ""
+    new = f"; {num_tables - num_loaded} start without stored state" if num_loaded < num_tables else ""
     yield Assumption(
         subject="checkpoint_plan",
         value=f"{counted(num_loaded, 'table')} of {num_tables} keep weights, optimizer state{schemes}{new}; bound and"

@@ -143,7 +143,7 @@ def _host_memory_hint(problem: Problem) -> str:
     if unknown == 0:
         return "more ranks or a smaller data_type would keep more rows in the accelerators' memory"
     of = "these tables are" if unknown == len(spilling) else f"{unknown} of these {len(spilling)} tables are"
-    return f"say how {of} looked up (access): it tells how much of them a cache must hold"
+    return f"say how {of} looked up (access): this says how much of them a cache must hold"
 
 
 def _kernels(table: Table) -> frozenset[Kernel]:

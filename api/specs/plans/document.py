@@ -26,7 +26,7 @@ SPEC_MISMATCH = "spec-mismatch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenPlan:
-    """A well-formed plan that nobody has judged yet."""
+    """A well-formed plan that is not judged yet."""
 
     placement: Placement
     stated_digest: str | None

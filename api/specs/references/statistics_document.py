@@ -114,7 +114,7 @@ def _packed(table: TableSketchDocument) -> bytes:
     """Return canonical bytes of a table; each sketch has one form only, so that these are of the sketch, too."""
     absent = {"positions"} if table.positions is None else None  # of sketches from before there were any
     content = canonical_bytes(table.model_dump(mode="json", exclude=absent))
-    if len(content) > MAX_SKETCH_BYTES:  # registers that nobody's lookups give, almost equally frequent, pack badly
+    if len(content) > MAX_SKETCH_BYTES:  # registers that no real lookups give, almost equally frequent, pack badly
         raise ValueError(f"sketch of {len(content):,} bytes, {MAX_SKETCH_BYTES:,} at most")
     return content
 

@@ -1,6 +1,6 @@
 """Ranks that train one model under many plans in turn, with real TorchRec on gloo.
 
-A job is a JSON file; each rank writes what it timed beside the file. All plans are built at once, each with tables of
+A job is a JSON file; each rank writes what it timed next to the file. All plans are built at once, each with tables of
 its own. In every round each plan trains a few steps, in an order that changes from round to round, so that a stretch in
 which the machine is slow falls on all of them.
 """

@@ -1,4 +1,4 @@
-"""Measured beside predicted: order, winner, regret, and what a kind of sharding costs beyond its price."""
+"""Measured next to predicted: order, winner, regret, and what a kind of sharding costs beyond its price."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ def kind_starts(bare: ModelResult) -> list[KindStart]:
     """Fit the steps of the bare model as a constant and a start of each sharding type that a plan uses, none negative.
 
     Least squares, each plan weighted by 1 / measured seconds. Errors are those of 200 draws of plans with replacement.
-    The constant is what every plan pays; sharding types that all plans use cannot be told from it.
+    The constant is what every plan pays; sharding types that all plans use cannot be separated from it.
     """
     kinds = sorted({kind for plan in bare.plans for kind in plan.kinds})
     uses = np.array([[kind in plan.kinds for kind in kinds] for plan in bare.plans])

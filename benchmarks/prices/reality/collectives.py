@@ -21,7 +21,7 @@ from cost_models.hardware.laws.shipped import load_law_set
 
 ONE_DOMAIN, OVER_HOSTS = "collectives one domain", "collectives over hosts"
 _SIZES = ((2**16, "<64 KiB"), (2**20, "<1 MiB"), (2**26, "<64 MiB"), (float("inf"), ">=64 MiB"))
-#: Over hosts laws are asked for from here on; smaller messages have a group of their own beside the coarse one.
+#: Over hosts laws are asked for from here on; smaller messages have a group of their own next to the coarse one.
 _OVER_HOSTS_BYTES = 32_000_000
 #: GPUs of a rack of NVL72: what shares a domain where ranks of several racks take part.
 _RACK_RANKS = 72

@@ -12,7 +12,7 @@ from typing import Any
 _ROOT = Path(__file__).parents[3]
 RESULTS, PAGE = _ROOT / "benchmarks" / "measured" / "reality.json", _ROOT / "docs" / "reality.md"
 
-_HEAD = """# Predicted beside measured
+_HEAD = """# Predicted and measured
 
 What the product predicts for public measurements, of which it measured none itself. `make reality` makes the figures
 (`benchmarks/measured/reality.json`) and this page of them; the measured rows are not in the repository. An error is
@@ -25,7 +25,7 @@ again from the submitted settings. The product prices the embeddings, dense comp
 which the product prices (`benchmarks/measured/hugectr.json`). The **sparse step** of a whole step is the part of the
 embeddings alone, which must stay below what was measured; its errors say which share of the step is left to the rest.
 **Growth with GPUs** is of NVIDIA's synthetic models, whose dense part is not published: each is anchored at its step on
-the fewest GPUs, and the predicted change of the embeddings' step is set beside the published change."""
+the fewest GPUs, and the predicted change of the embeddings' step is set next to the published change."""
 
 
 def page_of(results: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""How steps of NVIDIA's synthetic models shrink with more GPUs: published steps beside those of plans of ours.
+"""How steps of NVIDIA's synthetic models shrink with more GPUs: published steps next to those of plans of ours.
 
 Their dense part is not published, and their runtime is TensorFlow. So each model is anchored at its published step on
-the fewest GPUs, and the predicted change of the embeddings' step from there is set beside the published change. The
+the fewest GPUs, and the predicted change of the embeddings' step from there is set next to the published change. The
 tables come from workload descriptions in a folder next to that of the measured tables.
 """
 

@@ -13,7 +13,7 @@ from cost_models.text.number_text import counted
 
 _CLOSE, _USABLE = 0.10, 0.25
 _NOISE = 0.01  # between submissions of one system
-_FEWEST = 3  # rows that an order can be told of
+_FEWEST = 3  # rows that an order can be stated for
 
 
 def verdicts(rows: Sequence[PredictedRow]) -> Iterator[str]:
@@ -70,6 +70,6 @@ def verdict_of_plans(plans: Sequence[Compared]) -> Iterator[str]:
     if plans:
         ratios = np.array([plan.our_seconds / plan.hugectr_seconds for plan in plans])
         yield (
-            f"our plans beside those submitted, both predicted: {np.exp(np.log(ratios).mean()):.3f} of the step in the"
+            f"our plans next to those submitted, both predicted: {np.exp(np.log(ratios).mean()):.3f} of the step in the"
             f" geometric mean over {len(plans)} systems, from {ratios.min():.3f} to {ratios.max():.3f}"
         )

@@ -1,4 +1,4 @@
-"""Whole training steps that others published, beside those that the product predicts.
+"""Whole training steps that others published, next to those that the product predicts.
 
 MLPerf's DLRM-DCNv2 is predicted under the plan that HugeCTR ran: its sparse step by the product's cost model, dense
 compute and its all-reduce by the layers of the model (``whole_step`` of a plan). One number is of HugeCTR itself: what
@@ -19,7 +19,7 @@ from benchmarks.prices.reality.tables import lines_with
 
 GROUP = "whole step"
 ODD_GROUP = "whole step, odd submissions"
-#: The sparse step alone beside the whole measured step, which it must not exceed.
+#: The sparse step alone next to the whole measured step, which it must not exceed.
 SPARSE_GROUP = "sparse step of a whole step"
 
 
@@ -49,7 +49,7 @@ def _rows_of(run: Run) -> Iterator[PredictedRow | LeftOutRow]:
     of_platform = (GROUP, f"{GROUP}: MLPerf {run.gpu}", f"{GROUP}: MLPerf {run.platform}")
     for groups, subject, predicted in (
         ((ODD_GROUP,) if run.is_odd else of_platform, "DLRM-DCNv2 step", steps.whole),
-        ((SPARSE_GROUP,), "sparse step of DLRM-DCNv2 beside the whole measured step", steps.sparse),
+        ((SPARSE_GROUP,), "sparse step of DLRM-DCNv2 next to the whole measured step", steps.sparse),
     ):
         yield PredictedRow(
             groups=groups,

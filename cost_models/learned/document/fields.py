@@ -15,7 +15,7 @@ def members(document: object, names: tuple[str, ...], place: str) -> Mapping[str
     if missing := [name for name in names if name not in document]:
         raise InvalidModelFile(place, f"lacks {', '.join(missing)}")
     if len(document) > len(names):
-        raise InvalidModelFile(place, f"has members beside {', '.join(names)}")
+        raise InvalidModelFile(place, f"has members in addition to {', '.join(names)}")
     return document
 
 

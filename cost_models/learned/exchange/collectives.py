@@ -62,7 +62,7 @@ def _why_not(one: Exchange, work: ShardWork, exchange: LearnedExchange | None) -
         where = f"inside {groups}" if one.group == "inside" else f"across {groups}"
         return f"{one.operation} {where}, as table_row_wise and grid_shard run it, is not learned"
     if one.operation == "all_reduce":
-        return "all_reduce of replicated tables, beside the backward pass, is not learned"
+        return "all_reduce of replicated tables, during the backward pass, is not learned"
     return exchange.unmeasured(_kind(one, work), work.num_ranks)
 
 

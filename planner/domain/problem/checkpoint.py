@@ -73,7 +73,7 @@ class CheckpointSize:
     bytes: float  # of all hosts together
     snapshot_seconds: float  # training stands still until the slowest rank has copied its rows
     slowest_rank: int
-    upload_seconds: float  # of the slowest host, beside training
+    upload_seconds: float  # of the slowest host, during training
     slowest_host: int
     mean_upload_seconds: float  # over all hosts
     bytes_by_rank: tuple[float, ...]

@@ -67,7 +67,7 @@ class Runtime(ABC):
     host_optimizers: frozenset[str] | None = None
     #: Largest cached share of a ``key_value`` table.
     max_key_value_share: float = 1.0
-    #: Whether its ranks can be told that several hosts are one pod, so that groups of its schemes are pods.
+    #: Whether its ranks can be configured so that several hosts are one pod, so that groups of its schemes are pods.
     has_pods: bool = False
     #: Families of hardware profiles that it runs on; ``None`` for any.
     device_families: frozenset[str] | None = None

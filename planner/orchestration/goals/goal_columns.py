@@ -35,7 +35,7 @@ class GoalColumns:
     amounts: Floats  # (S, G) bytes that a piece of each shape adds to its ranks
     factors: Floats  # (R, G) from the bytes of a rank to the unit of the goal
     device_tier: int
-    moves_are_a_goal: bool  # so that moving has no price beside its weight
+    moves_are_a_goal: bool  # so that moving has no price in addition to its weight
     fixed_seconds: float  # of a step, whatever lies where: no column has them
 
     @classmethod

@@ -11,7 +11,7 @@ class CheckpointSizeDocument(TypedDict):
     bytes: Annotated[int, "Of all hosts together. Unit: bytes."]
     snapshot_seconds: Annotated[float, "Training stands still until the slowest rank is done. Unit: seconds."]
     slowest_rank: Annotated[int, "The rank that the snapshot waits for."]
-    upload_seconds: Annotated[float, "Of the slowest host, beside training. Unit: seconds."]
+    upload_seconds: Annotated[float, "Of the slowest host, during training. Unit: seconds."]
     slowest_host: Annotated[int, "The host that uploads longest."]
     mean_upload_seconds: Annotated[float, "Over all hosts. Unit: seconds."]
 

@@ -227,7 +227,7 @@ def _exchanges(work: ShardWork, rank: Ints, seen: Observation, left_out: list[st
         elif not np.all(seconds > 0):
             left_out.append(f"{phase.label}: ranks that took no time")
         elif len(found) != 1 or found[0].group != "all" or found[0].operation == "all_reduce":
-            left_out.append(f"{phase.label}: not one collective of all ranks, whose time could be told")
+            left_out.append(f"{phase.label}: not one collective of all ranks, whose time could be measured")
         else:
             sent, received = buffers(found[0], found[0].rank_bytes(rank, number), number)
             columns: dict[str, NDArray[np.generic]] = {

@@ -1,1 +1,1 @@
-"""What the slots of hash tables take beside their rows, and what finding and keeping them costs in a step."""
+"""What the slots of hash tables take in addition to their rows, and what finding and keeping them costs in a step."""

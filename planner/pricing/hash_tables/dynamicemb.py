@@ -14,7 +14,7 @@ of row-wise AdaGrad [4].
   in host memory [5].
 
 Values lie in pages of 2 MiB on devices and 4 KiB in host memory, table by table [6]. A table that starts smaller
-doubles until it has its slots. While it does, the index of before lies beside the new one, and a copy of all values of
+doubles until it has its slots. While it does, the index of before lies next to the new one, and a copy of all values of
 before lies in the device's memory, also of values that lie in host memory [7]: ``growth`` are these at the last
 doubling. In a step a device holds the distinct rows that it looked up (``distinct_rows``): their gradients, two keys
 each, and, of kernels whose values are read in host memory, the values twice; and for each lookup the position of its
@@ -54,7 +54,7 @@ from planner.solver.memo import memoized_on_problem
 KEY_BYTES, DIGEST_BYTES, SCORE_BYTES, COUNT_BYTES, BUCKET_BYTES = 8.0, 1.0, 8.0, 4.0, 4.0
 #: Slots of a bucket of a cache, or of the device's part of a hybrid table.
 DEVICE_BUCKET_SIZE = 1024
-#: Buckets of a cache beside its own, for keys that find no place in these.
+#: Buckets of a cache in addition to its own, for keys that find no place in these.
 OVERFLOW_BUCKETS = 3
 DEVICE_PAGE_BYTES, HOST_PAGE_BYTES = float(2**21), 4096.0
 #: Slots of an index over values, if nothing is evicted.

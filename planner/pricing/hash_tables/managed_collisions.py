@@ -1,6 +1,6 @@
 r"""TorchRec's managed collisions: bytes of their modules' buffers, and bytes that a step moves to find slots.
 
-``zch`` keeps the ids of a rank's slots sorted, beside each id its place, and one int64 number per slot for each thing
+``zch`` keeps the ids of a rank's slots sorted, next to each id its place, and one int64 number per slot for each thing
 that the eviction policy knows: how often an id came, when it came last. A table of segments has 1,025 int64 numbers,
 and three more stand alone. Ids of steps since the last eviction wait in a history of 1.25 times as many as came
 in the first step, each with when it came, if the policy asks for that [1].
@@ -10,7 +10,7 @@ of buckets lie in host memory, 8 bytes and 16 for every bucket, and are not coun
 
 Times are estimates: bytes that the operations of a step read and write, counted operation by operation on real modules
 (the tests do it again), at the rate of the memory; sectors of 32 bytes for numbers read here and there; 8 passes of a
-radix sort of 8-byte keys and 8-byte places. Nobody measured them.
+radix sort of 8-byte keys and 8-byte places. They are not measured.
 
 - ``zch``, of ``n`` lookups among ``S`` slots: a binary search reads :math:`\log_2 S` sectors for each id. Evictions,
   every ``k`` steps, find the distinct ids of the history, search them, sort the scores of slots and history together,
@@ -58,7 +58,7 @@ class _Policy:
     """
 
     slot_numbers: int
-    history_numbers: int  # beside the id
+    history_numbers: int  # in addition to the id
     lookup_bytes: float  # of every step
     launches: float  # of every step
     eviction_bytes_per_id: float  # of the history

@@ -1,4 +1,4 @@
-"""What one table's slots take and cost beside its rows, in the words that all modes of hash tables share."""
+"""What one table's slots take and cost in addition to its rows, in the words that all modes of hash tables share."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class SlotCosts:
     history_number_bytes: float  # of each of these
     lookup_bytes: float  # read and written to find the slot of an id, as a mean over steps
     upkeep_bytes_per_slot: float  # read and written by evictions, as a mean over steps
-    launches: float  # kernels of a step, beside those that look the slots up, as a mean over steps
+    launches: float  # kernels of a step, besides those that look the slots up, as a mean over steps
 
 
 NO_SLOTS = SlotCosts(

@@ -5,7 +5,7 @@ ids and optimizer (``group_tables``). An operator has one cache for all of its c
 
 - ``fused_uvm_caching``: ``S = max(1, ceil(floor(share x rows) / 32))`` sets of 32 slots, each as wide as the widest
   cached shard, where ``rows`` are those of all cached shards, and ``share`` is the mean of the tables' cached shares,
-  weighted by the rows of whole tables. Beside the slots lie 4 bytes per row (which table it belongs to), 16 bytes per
+  weighted by the rows of whole tables. Next to the slots lie 4 bytes per row (which table it belongs to), 16 bytes per
   slot (tag, and time of last use), and 4 more per slot if a pipeline fetches rows ahead (locks).
 - ``key_value``: ``S = max(1, min(floor(share x block / 32), floor(0.2 x rows / 32)))`` sets, without the bytes per row.
   The launcher states the first number, of one table's full row block, as ``max_l1_cache_size``, which bounds the cache

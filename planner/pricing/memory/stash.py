@@ -71,11 +71,11 @@ class Copies:
 
     @property
     def most_of_any_rank(self) -> float:
-        """What a rank may stash at most within the wait that is allowed, if activations fit beside its tables."""
+        """What a rank may stash at most within the wait that is allowed, if activations fit next to its tables."""
         return float(self.most_bytes(np.array([self.activation_bytes]))[0])
 
     def needed_bytes(self, free_bytes: Floats) -> Floats:
-        """Return what ranks must stash at least; ``free_bytes`` are beside their tables, without activations."""
+        """Return what ranks must stash at least; ``free_bytes`` are what tables leave, without activations."""
         needed: Floats = np.maximum(0.0, self.activation_bytes - free_bytes)
         return needed
 

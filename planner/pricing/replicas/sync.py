@@ -1,7 +1,7 @@
 r"""What a step pays for keeping sharding groups alike: averages of weights and optimizer state over the replicas.
 
 Every ``sync_interval_steps`` steps each rank adds up what it holds with the ranks of equal position in all other groups
-[1]: one all-reduce of all weights of a type, one of all optimizer state. Nothing runs beside it. Of a shard with ``b``
+[1]: one all-reduce of all weights of a type, one of all optimizer state. Nothing else runs. Of a shard with ``b``
 bytes that is
 
 .. math:: \frac{b_{weights} \cdot pace(M_{weights}) + b_{state} \cdot pace(M_{state})}{interval}

@@ -19,7 +19,7 @@ With prices lambda for (2), mu for (3), nu for (4), kappa for (5), none negative
 
 since min over z >= 0 of  w max(0, z - v) - y z  is  - y v  when y <= w. By (5) z >= a, too, where
 the minimum is  w max(0, a - v) - y max(a, v). It is valid for **any** prices
-that are not negative, so that nothing rests on the tolerances of whoever proposed them.
+that are not negative, so that nothing rests on the tolerances of the solver that proposed them.
 """
 
 from dataclasses import dataclass, replace

@@ -25,7 +25,7 @@ _CLOSE = 0.9  # part of the tables that lie where they lay
 def begin_warm(priced: SolverProblem, in_place: Assignment, alike: Bools, limits: SolveLimits) -> tuple[Outcome, bool]:
     """Return the best plan that a few constructions from a known one lead to, and whether it is close to that one.
 
-    The plan is refined as long as limits allow. It is close if hardly any table had to be placed anew.
+    The plan is refined as long as limits allow. It is close if hardly any table had to be placed again.
 
     Parameters
     ----------

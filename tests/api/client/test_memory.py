@@ -22,7 +22,7 @@ def issues(plan: dict, *facts: MemoryFacts, resident: int = 0) -> tuple[list[str
 
 
 def with_ledger(**tables: int) -> dict[str, object]:
-    """A plan that says what both ranks need: tables by tier, and 5 GB reserved beside a margin of 12 GB."""
+    """A plan that says what both ranks need: tables by tier, and 5 GB reserved next to a margin of 12 GB."""
     reserved = {"margin": 12 * GB, "dense_parameters": 4 * GB, "input_batches": GB, "collective_buffers": 0}
     ranks = [{"rank": rank, "bytes": tables, "reserved_bytes": {"hbm": reserved}} for rank in (0, 1)]
     return tiny_plan() | {"ranks": ranks}

@@ -225,7 +225,7 @@ BOUNDS = bounds(SpecDocument.model_json_schema())
 
 
 def edges_of(path: tuple[str | int, ...]) -> list[float]:
-    """Numbers to try at a place: those of every place, its bounds, and what lies beside them."""
+    """Numbers to try at a place: those of every place, its bounds, and what lies next to them."""
     tried = list(EDGES)
     for bound in sorted(BOUNDS.get(str(next(part for part in reversed(path) if isinstance(part, str))), ())):
         tried += [bound, float(bound), math.nextafter(bound, math.inf), math.nextafter(bound, -math.inf)]

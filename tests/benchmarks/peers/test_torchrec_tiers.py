@@ -1,4 +1,4 @@
-"""TorchRec's planner beside ours on models larger than device memory: the instances, and that both price alike."""
+"""TorchRec's planner next to ours on models larger than device memory: the instances, and that both price alike."""
 
 import json
 

@@ -201,7 +201,7 @@ def test_medians_that_are_formed_are_those_of_the_summary() -> None:
 def measured() -> list[MeasuredCollective]:
     folder = SHARED / "measured_gpu"
     if not folder.is_dir():
-        pytest.skip("no public measurements beside the repository (expected shared/measured_gpu)")
+        pytest.skip("no public measurements next to the repository (expected shared/measured_gpu)")
     return list(read_folder(folder))
 
 

@@ -1,4 +1,4 @@
-"""All-to-alls among the ranks of an NVL72 rack, beside public measurements of GB200 and GB300."""
+"""All-to-alls among the ranks of an NVL72 rack, next to public measurements of GB200 and GB300."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -17,7 +17,7 @@ MIB = 2**20
 #: Half of all prices from 1 MiB on lie within this; every one from 64 MiB on within the other.
 HALF, EVERY = 0.05, 0.15
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no public measurements beside the repository")
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no public measurements next to the repository")
 
 
 @cache

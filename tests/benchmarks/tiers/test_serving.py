@@ -15,7 +15,7 @@ from tests.support.planning.serving_problems import cards, serving_problem
 
 
 def test_most_lookups_first_where_fewest_are() -> None:
-    """Lookups 9, 7, 6 and 5 on two cards: 9; 7; 6 beside 7; 5 beside 9."""
+    """Lookups 9, 7, 6 and 5 on two cards: 9; 7; 6 next to 7; 5 next to 9."""
     tables = [make_table(name, pooling_factor=n) for name, n in (("a", 5.0), ("b", 9.0), ("c", 6.0), ("d", 7.0))]
     problem = serving_problem(*tables, cluster=cards(2))
     found = by_lookups(problem)

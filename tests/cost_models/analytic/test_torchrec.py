@@ -168,11 +168,11 @@ def test_host_memory_next_to_no_accelerator_is_refused() -> None:
 
 @pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_golden_shards_are_equal(name: str) -> None:
-    """The figures that are kept beside the tests."""
+    """The figures that are kept next to the tests."""
     compare(golden_instance(name), golden_shards(name))
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no TorchRec dumps beside the repository (shared/torchrec_golden)")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no TorchRec dumps next to the repository (shared/torchrec_golden)")
 @pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_every_golden_shard_is_equal(name: str) -> None:
     """All that TorchRec enumerated."""

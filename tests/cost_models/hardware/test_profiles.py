@@ -76,7 +76,7 @@ def is_of_dense_compute(name: str) -> bool:
 def whole_collection() -> dict[str, Any]:
     """Read the collection, or skip."""
     if not COLLECTION.is_file():
-        pytest.skip("no collection of hardware numbers beside the repository (expected shared/hardware.json)")
+        pytest.skip("no collection of hardware numbers next to the repository (expected shared/hardware.json)")
     found: dict[str, Any] = json.loads(COLLECTION.read_text())
     return found
 

@@ -1,4 +1,4 @@
-"""Models of the package were fitted to the rows that are kept beside the benchmarks."""
+"""Models of the package were fitted to the rows that are kept next to the benchmarks."""
 
 import json
 import re

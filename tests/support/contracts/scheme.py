@@ -205,7 +205,7 @@ def tables() -> Iterator[Table]:
 
 
 def column_cuts(table: Table, most: int) -> Iterator[list[int]]:
-    """Listed cuts, and one wide piece beside the narrowest there are: one of them, and as many as may be."""
+    """Listed cuts, and one wide piece next to the narrowest there are: one of them, and as many as may be."""
     least = table.constraints.min_partition or DEFAULT_MIN_PARTITION
     found = piece_widths(table.embedding_dim, least, table.embedding_dim, most)
     if found is None:

@@ -1,4 +1,4 @@
-"""TorchRec 1.8.0's own figures: a small extract beside this file, the full dumps where ``../shared`` is.
+"""TorchRec 1.8.0's own figures: a small extract next to this file, the full dumps where ``../shared`` is.
 
 ``torchrec/instances.json`` has every planning instance with all its tables and what
 TorchRec's planner reached on it; ``torchrec/shards.json`` has the bytes and seconds that its

@@ -1,4 +1,4 @@
-"""The product's figures of a plan beside the oracle's."""
+"""The product's figures of a plan next to the oracle's."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a step moves through the tiers beside the device: docs/memory-tiers.md#bytes-and-bytes-per-second."""
+"""What a step moves through the tiers next to the device: docs/memory-tiers.md#bytes-and-bytes-per-second."""
 
 import math
 from dataclasses import dataclass

@@ -87,7 +87,7 @@ class LaunchingModel:
 
 @dataclass(frozen=True, slots=True)
 class _Assigned:
-    """Every change is priced anew."""
+    """Every change is priced again."""
 
     model: LaunchingModel
     work: ShardWork

@@ -31,7 +31,7 @@ def begun(priced: SolverProblem, start: Assignment | None = None) -> Chain:
 
 
 def propose(chain: Chain, proposal: Proposal, bar: float) -> bool:
-    """Propose once; the cost may grow by the bar. What is kept sets prices anew, as in a search."""
+    """Propose once; the cost may grow by the bar. What is kept sets prices again, as in a search."""
     data, state = chain._data, chain._state  # noqa: SLF001
     preserved = bool(proposal(data, state, cost(data, state), bar))
     if preserved:

@@ -1,4 +1,4 @@
-"""Random specs of hosts whose memories beside the accelerators are slow, so that bytes per second bind.
+"""Random specs of hosts whose memories next to the accelerators are slow, so that bytes per second bind.
 
 TorchRec's prices hide what tiers move, so that the search finds plans that no tier can serve; where requests come
 fast, cheap plans do not sustain their rate. Each spec is drawn from its number alone and is small: two to six tables on

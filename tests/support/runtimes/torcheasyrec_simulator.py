@@ -296,7 +296,7 @@ def unsharded(weights: Floats, pooling: str, bags: Bags) -> Floats:
 
 
 def checkpoint_plan(landed: Mapping[str, Landed]) -> dict[str, Any]:
-    """Return the file ``plan`` that TorchEasyRec writes beside a checkpoint."""
+    """Return the file ``plan`` that TorchEasyRec writes next to a checkpoint."""
     saved: dict[str, Any] = {}
     for name, one in landed.items():
         saved.setdefault(one.module_path, {})[name] = {

@@ -1,4 +1,4 @@
-"""A search's state as tables and pieces, and its cost by definition: everything is counted anew at every look.
+"""A search's state as tables and pieces, and its cost by definition: everything is counted again at every look.
 
 Where rounding would decide, as between two ranks that are equally slow, ``Ambiguous`` is raised.
 """

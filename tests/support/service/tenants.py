@@ -15,7 +15,7 @@ from tests.support.service.specs import tiny
 from tests.support.service.statistics_files import document as statistics_document
 
 PROFILE, OTHER_PROFILE = "dgx-h100-80g", "dgx-a100-80g"
-#: Where nobody listens: what is to be told waits.
+#: If no key listens: what is to be told waits.
 WEBHOOK_HOSTS = "http://127.0.0.1:9"
 HOOK_URL = f"{WEBHOOK_HOSTS}/hook"
 NO_DIGEST = "sha256:" + "0" * 64

@@ -1,6 +1,6 @@
 """What a key looks like: ``shardplan_<id>_<secret>``, so that people and scanners of leaked secrets know one.
 
-A secret has 256 random bits. Nobody can guess it, so one round of SHA-256 hides it as well as a slow hash hides a
+A secret has 256 random bits. It cannot be guessed, so one round of SHA-256 hides it as well as a slow hash hides a
 password, and costs a microsecond where a slow hash would cost every request milliseconds.
 """
 

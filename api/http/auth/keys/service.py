@@ -12,7 +12,7 @@ from api.store.database import TenantStore
 
 
 class ApiKeyService:
-    """The use cases of keys; ``forget`` is told of those that were revoked."""
+    """The use cases of keys; ``forget`` is called with those that were revoked."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class ApiKeyService:
     def create(
         self, name: str, scopes: Sequence[str], *, expires_in_seconds: float | None, by: Actor
     ) -> tuple[ApiKeyRecord, str]:
-        """Make a key; the text is told here and never again."""
+        """Make a key; the text is returned here and never again."""
         key, now = Key.new(), self._clock()
         record = ApiKeyRecord(
             id=key.id,

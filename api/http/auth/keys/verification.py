@@ -21,7 +21,7 @@ REMEMBERED_SECONDS = 5.0
 #: How often the last uses of keys are written.
 WRITTEN_EVERY_SECONDS = 60.0
 MAX_REMEMBERED = 10_000
-#: Reads at a time: whoever makes keys up must not take the threads that fetches and other requests need.
+#: Reads at a time: a caller who makes keys up must not take the threads that fetches and other requests need.
 _MOST_READS = 4
 
 

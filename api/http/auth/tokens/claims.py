@@ -18,7 +18,7 @@ Claims = Mapping[str, object]
 
 
 class InvalidToken(Exception):
-    """The token is not taken; the message is for whoever shows it."""
+    """The token is not taken; the message is for the caller who sent it."""
 
 
 @dataclass(frozen=True, slots=True)

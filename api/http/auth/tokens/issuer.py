@@ -29,7 +29,7 @@ def key_fetcher(issuer: str, jwks_url: str | None) -> Callable[[], Awaitable[byt
 
 
 def is_trustworthy(url: str) -> bool:
-    """Whether nobody on the way can change what an address answers: TLS, or this machine."""
+    """Whether no machine on the way can change what an address answers: TLS, or this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

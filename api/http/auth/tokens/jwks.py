@@ -58,7 +58,7 @@ class KeySet:
         found = self._keys.get(kid)
         if found is not None:
             if self._ticks() - self._had_at > REFRESH_SECONDS:
-                self._ask()  # whoever comes after this one is verified with what it brings
+                self._ask()  # requests after this one are verified with what it brings
             return found
         asking = self._ask()
         if asking is not None:

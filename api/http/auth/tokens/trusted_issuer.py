@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from api.http.auth.tokens.issuer import is_trustworthy
 from api.settings import Settings
 
-#: Signatures that whoever verifies cannot forge, by the kind of their keys and their curve. ``none`` and those of
+#: Signatures that a verifier cannot forge, by the kind of their keys and their curve. ``none`` and those of
 #: shared secrets (HS256) stand here nowhere: a public key must never be taken for a secret.
 ALGORITHMS: dict[str, tuple[str, str | None]] = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
@@ -41,7 +41,7 @@ class Trust:
                 raise UnusableIssuer("SHARDPLAN_OIDC_AUDIENCE and _JWKS_URL mean nothing without SHARDPLAN_OIDC_ISSUER")
             return None
         if settings.auth != "keys":
-            raise UnusableIssuer("SHARDPLAN_OIDC_ISSUER is set, and nobody is asked: set SHARDPLAN_AUTH=keys")
+            raise UnusableIssuer("SHARDPLAN_OIDC_ISSUER is set, and no key is required: set SHARDPLAN_AUTH=keys")
         if not settings.oidc_audience:
             raise UnusableIssuer(
                 "set SHARDPLAN_OIDC_AUDIENCE: without it tokens of the issuer for other services would be taken here"

@@ -91,7 +91,7 @@ class TokenVerifier:
         return verified(claims, self._trust)
 
     def _header(self, token: str) -> tuple[str, str]:
-        """Return the algorithm and the id of the key of a token, both as whoever made it says."""
+        """Return the algorithm and the id of the key of a token, both as its maker states them."""
         if len(token) > MAX_LENGTH:
             raise InvalidToken(f"the token has more than {MAX_LENGTH} characters")
         try:

@@ -1,4 +1,4 @@
-/** Progress of a solve as the server tells it (server-sent events). */
+/** Progress of a solve as the server sends it (server-sent events). */
 
 import { segment } from "./dom.js";
 import { keyHeaders } from "./key.js";

@@ -143,7 +143,7 @@ export function words(identifier) {
   return identifier.replaceAll("_", " ");
 }
 
-/** "sha256:0123456789ab…": enough for people to tell two digests apart. */
+/** "sha256:0123456789ab…": enough for people to distinguish two digests. */
 export function shortDigest(digest) {
   const shown = "sha256:".length + 12;
   return digest.length > shown ? `${digest.slice(0, shown)}…` : digest;

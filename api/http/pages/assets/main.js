@@ -103,7 +103,7 @@ function keyForm(problem) {
     pageHead(isFirst ? "A key is needed" : "The key is not accepted"),
     h("p", {}, isFirst ? "This server shows what it has to those who show a key." : sentence(problem.message)),
     h("div", { class: "controls" }, labelled("Key", field), h("button", { type: "submit" }, "Use it")),
-    h("p", { class: "note" }, "This tab alone keeps it, until it is closed. Whoever runs the server makes keys."),
+    h("p", { class: "note" }, "This tab alone keeps it, until it is closed. An operator of the server makes keys."),
   );
 }
 

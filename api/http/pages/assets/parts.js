@@ -53,7 +53,7 @@ export function facts(entries) {
  * A table that scrolls by itself where the window is narrow, also from the keyboard.
  *
  * A column is {title, cell, number, wide, head}: `cell` makes a node or text of a row; numbers are flush right; `wide`
- * text may break; the `head` column names its row. Where a column beside the head is wide, or `stacks` asks for it,
+ * text may break; the `head` column names its row. If a column next to the head is wide, or `stacks` asks for it,
  * rows become blocks in a narrow window; roles say then what the cells still are.
  */
 export function table(caption, columns, rows, options = {}) {

@@ -1,6 +1,6 @@
 """What the report of a learned model says, in one form that text and page are made of.
 
-A document was checked when it was read, but names, devices and libraries are anybody's text: whoever makes a page of
+A document was checked when it was read, but names, devices and libraries are any text: code that makes a page of
 these facts escapes them.
 """
 
@@ -15,7 +15,7 @@ from cost_models.text.number_text import counted, number_text
 from planner.domain.formats.units import format_bytes
 from planner.options.schemes.geometry import PREFERRED_ORDER
 
-#: What groups of held-out rows are by, as a reader is told it.
+#: What groups of held-out rows are by, as a reader sees them.
 _GROUPINGS = {
     "all": "All",
     "phase": "By phase",
@@ -25,7 +25,7 @@ _GROUPINGS = {
     "ranks": "By ranks",
 }
 _FIGURES = ("Rows", "Mean error", "Median", "Tau", "Inside", "Width")
-#: Kinds of measured rows, as a reader is told them.
+#: Kinds of measured rows, as a reader sees them.
 KINDS = {"lookup": "lookups", "collective": "collectives"}
 #: Parts of a document, and the rows that each learns from.
 _PARTS = (("compute", "lookup"), ("exchange", "collective"))
@@ -143,7 +143,7 @@ def _figures(group: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _percent(share: float) -> str:
-    """``"4.2%"``; huge errors without digits that nobody reads."""
+    """``"4.2%"``; huge errors without digits that say nothing."""
     return f"{share:.1%}" if share < 1e3 else f"{share * 100:.1e}%"
 
 

@@ -12,7 +12,7 @@ key = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Add the executors, and the columns that name them; nobody claims fits any more, they are run by the engine."""
+    """Add the executors, and the columns that name them; fits are no longer claimed, they are run by the engine."""
     op.create_table(
         "executors",
         sa.Column("id", key, primary_key=True),

@@ -1,4 +1,4 @@
-"""Events of solves, what requests say beside their specs, keys of requests, and summaries of plans."""
+"""Events of solves, what requests say in addition to their specs, keys of requests, and summaries of plans."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,6 +1,6 @@
 """Everything belongs to a tenant; what there was belongs to ``default``.
 
-A table whose key gets the tenant is written anew and filled from the old one, which is then dropped: the one way that
+A table whose key gets the tenant is written again and filled from the old one, which is then dropped: the one way that
 SQLite has. It takes as long, and meanwhile as much room again, as the documents of plans, statistics and measurements.
 """
 

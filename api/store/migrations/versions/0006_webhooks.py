@@ -1,4 +1,4 @@
-"""Webhooks, and what is to be told to them."""
+"""Webhooks, and what is to be sent to them."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Steps under plans of ours beside those under HugeCTR's plans, both predicted, of every configuration that ran."""
+"""Steps under plans of ours next to those under HugeCTR's plans, both predicted, of every configuration that ran."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

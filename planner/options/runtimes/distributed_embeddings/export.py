@@ -5,7 +5,7 @@ few plans are. But it decides three things, each in a method of its own, and all
 ``strategy``: what ``init_table_groups`` returns, into how many slices ``maybe_slice_table_column`` cuts each table, and
 what ``apply_strategy`` returns. A subclass of a few lines returns them (``docs/runtimes.md``).
 
-What each rank then holds (:mod:`planner.options.runtimes.distributed_embeddings.geometry`) is written beside them, for
+What each rank then holds (:mod:`planner.options.runtimes.distributed_embeddings.geometry`) is written next to them, for
 people and tests: under ``shards`` of each table, and under ``concatenated`` the tables of a rank that the runtime puts
 below one another into one variable, because they are as wide and pooled alike.
 """

@@ -134,5 +134,5 @@ def _of_two(
             table.name,
             "constraints",
             f'and "{first.name}" of the same operator may be {may}: dynamicemb gives both one share of its memory',
-            "name one compute_kernel beside hash_caching and one cache_load_factor for both, or another module_path",
+            "name one compute_kernel besides hash_caching and one cache_load_factor for both, or another module_path",
         )

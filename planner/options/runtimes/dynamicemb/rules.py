@@ -1,4 +1,4 @@
-"""dynamicemb: hash tables of NVIDIA's recsys-examples, beside tables of TorchRec.
+"""dynamicemb: hash tables of NVIDIA's recsys-examples, together with tables of TorchRec.
 
 Read from its source (NVIDIA/recsys-examples, ``corelib/dynamicemb``, commit 43465ae), whose kernels were not run:
 

@@ -2,7 +2,7 @@
 
 ``shard_matrix``, ``shard_strategy`` and ``compression_strategy`` are the arguments of
 ``hugectr.EmbeddingCollectionConfig.shard``. Which rows and columns each GPU then holds follows from them
-(:mod:`planner.options.runtimes.hugectr.geometry`) and is written beside them, under ``shards`` of each table, for
+(:mod:`planner.options.runtimes.hugectr.geometry`) and is written next to them, under ``shards`` of each table, for
 people and tests: HugeCTR reads none of it.
 
 Row blocks of a plan are ranges of ids, HugeCTR's are the ids of one remainder. The export keeps the GPUs, and with them

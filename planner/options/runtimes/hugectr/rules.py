@@ -11,7 +11,7 @@ Read from its source (NVIDIA-Merlin/HugeCTR, where ``shard`` takes ``compression
    and counts its rows in 32-bit integers (``EmbeddingTableConfig``).
 6. A dynamic table (``max_vocabulary_size`` -1, :mod:`planner.pricing.hash_tables.hugectr`) trains with Adam as well
    (``embedding_storage/dynamic_embedding.cu``). It is not copied to all GPUs, nor is any table next to it: their
-   gradients are added in a buffer of all rows (``init_wgrad``). Keys of all tables are then told apart by their table
+   gradients are added in a buffer of all rows (``init_wgrad``). Keys of all tables then differ by their table
    alone (``KeysPreprocessStrategy::None``), and the tables of a group have one optimizer.
 7. Pools of several GPUs are added, then divided by the length of the whole bag: means are right however tables are cut.
 
@@ -68,7 +68,7 @@ class HugeCTR(OnDeviceRuntime):
                     where,
                     table.name,
                     "hash_table",
-                    f'has a fixed size next to "{first.name}", which has none: a collection tells ids of dynamic tables'
+                    f'has a fixed size next to "{first.name}", which has none: a collection keeps ids of dynamic tables'
                     " apart by their table, and those of others not",
                     'use {"mode": "hugectr"} for all tables, or for none',
                 )

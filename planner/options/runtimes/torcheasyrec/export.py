@@ -5,7 +5,7 @@ one sharding type and one kernel for the feature's table; cuts follow from them
 (:mod:`planner.options.runtimes.torcheasyrec.config`). Ranks follow for some tables and not for others, and no field
 asks for them: of those, ``rank`` of each shard is ``null`` here and ``planned_rank`` is where the plan has it.
 
-The ``plan`` file that TorchEasyRec keeps beside a checkpoint is no way in: of what it says, sharding types alone are
+The ``plan`` file that TorchEasyRec keeps next to a checkpoint is no way in: of what it says, sharding types alone are
 read back, for tables whose features name none.
 """
 
@@ -35,7 +35,7 @@ def to_torcheasyrec(plan: PlanToExport) -> dict[str, object]:
     ranks that are certain; ``nnodes`` and ``nproc_per_node`` are for ``torchrun``. ``global_embedding_constraints``
     is there if some table has zch.
     """
-    require_gpus(plan, "TorchEasyRec is told how to shard on GPUs alone")
+    require_gpus(plan, "TorchEasyRec takes a plan on GPUs alone")
     placement = plan.placement
     names = {placed.name for placed in placement.tables}
     found = read_tables(
@@ -129,7 +129,7 @@ def _shared_issues(planned: Sequence[TablePlacement], names: set[str]) -> Iterat
         for placed in members:
             if other is not None and placed.pooling == "mean" and placed.sharding_type in ROW_SCHEMES:
                 yield (
-                    f'Table "{placed.name}": it is a mean cut by rows beside "{other}", which is not cut so, and'
+                    f'Table "{placed.name}": it is a mean cut by rows next to "{other}", which is not cut so, and'
                     " TorchRec then divides the others once too often."
                 )
 

@@ -107,7 +107,7 @@ def _tables(a: CompactPlanDocument, b: CompactPlanDocument, found: PlanDifferenc
     lines = [
         f"Tables: {found.unchanged:,} unchanged, {len(found.changed):,} changed, {len(found.new):,} new,"
         f" {len(found.gone):,} gone",
-        f"  {format_bytes(found.moved_bytes)} on other ranks, or cut anew",
+        f"  {format_bytes(found.moved_bytes)} on other ranks, or cut again",
     ]
     names: Sequence[str] = (*found.changed, *found.new, *found.gone)
     rows = [("table", "A", "B")]

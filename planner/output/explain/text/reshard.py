@@ -10,7 +10,7 @@ _MOST_NAMED = 3
 
 
 def explain_reshard(found: ReshardMap) -> str:
-    """Tell how much is read, by whom most, and what state is lost."""
+    """Say how much is read, by which rank most, and what state is lost."""
     totals = found.totals
     read_bytes = totals.weight_bytes + totals.state_bytes
     fullest = int(read_bytes.argmax())
@@ -32,7 +32,7 @@ def explain_reshard(found: ReshardMap) -> str:
     if states["unknown"]:
         which = "" if found.state_is_unknown else f" of {counted(states['unknown'], 'table')}"
         lines.append(f"  optimizer state{which} is not counted: give the spec of the new plan, --spec SPEC.json")
-    for names, what in ((found.new_tables, "start anew"), (found.gone_tables, "are read by nobody")):
+    for names, what in ((found.new_tables, "start without stored state"), (found.gone_tables, "are not read")):
         if names:
             more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
             lines.append(f"  {what}: {', '.join(names[:_MOST_NAMED])}{more}")

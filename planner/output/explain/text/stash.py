@@ -15,7 +15,7 @@ def stash_lines(plan: CompactPlanDocument) -> list[str]:
     if stash is None:
         return []
     if not stash["num_tables"]:
-        return ["Stashed weights", *paragraph("none: activations fit beside all tables")]
+        return ["Stashed weights", *paragraph("none: activations fit next to all tables")]
     names = [table["name"] for table in plan["tables"] if table.get("stash_weights")]
     more = f", and {counted(len(names) - _MOST_NAMES, 'more table')}" if len(names) > _MOST_NAMES else ""
     lines = paragraph(

@@ -1,6 +1,6 @@
 """The choice among listed options as integer columns, and the way from an assignment to their values and back.
 
-Equal pieces of a table are counted, not told apart: a column says *how many* pieces of a shape
+Equal pieces of a table are counted, not distinguished: a column says *how many* pieces of a shape
 are on a site, so that an option of a hundred equal pieces has as many columns as one of two, and the
 options of a family share them. Pinned tables have no columns: what they take is known.
 

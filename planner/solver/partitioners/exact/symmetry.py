@@ -1,4 +1,4 @@
-"""Ranks and hosts that nothing tells apart, and one order of them that every plan can be brought into.
+"""Ranks and hosts that are alike, and one order of them that every plan can be brought into.
 
 Two ranks of a host are alike where they have the same capacity, speed and allowed tables and no
 pinned piece on either alone; two hosts are alike where they are so rank by rank. Exchanging

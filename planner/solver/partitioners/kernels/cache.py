@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-#: What is compiled; beside it count all files of the kernels, whose constants compiled code has.
+#: What is compiled; next to it count all files of the kernels, whose constants compiled code has.
 _COMPILED = re.compile(rb"^@compiled$", re.MULTILINE)
 _KERNELS = Path(__file__).parent
 _PARTITIONERS = Path(__file__).parents[1]

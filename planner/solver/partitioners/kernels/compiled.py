@@ -16,7 +16,7 @@ from planner.solver.partitioners.kernels.cache import cache_folder
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-# Where the folder cannot be written, numba falls back to one beside the sources, and then to none.
+# Where the folder cannot be written, numba falls back to one next to the sources, and then to none.
 numba.config.CACHE_DIR = str(cache_folder())
 
 

@@ -1,4 +1,4 @@
-"""Ranks that nothing tells apart for a piece, and plans whose pieces are put together anew on them by differencing."""
+"""Ranks that are alike for a piece, and plans whose pieces are put together again on them by differencing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 r"""Choices of options that differ in what a piece's size costs: as many as a search has time for.
 
 Seconds and bytes at the relaxation's prices say what an option costs a cluster that is filled to the brim; they say
-nothing of what is wasted where large pieces do not fit beside each other. The waste grows about with the
+nothing of what is wasted where large pieces do not fit next to each other. The waste grows about with the
 square of a piece's size, so that an option with pieces of parts :math:`s_u` of a rank costs besides
 
 .. math:: \kappa \sum_u s_u^2 / R

@@ -35,9 +35,9 @@ _PIECE_SECONDS, _PLACE_SECONDS = 1.1e-6, 8e-8
 _LEAST_SECONDS, _WAY_SECONDS, _LOOK_SECONDS = 9e-6, 6e-7, 1.05e-7
 #: Nominal work of a cut with a deal: at least, and in parts of a deal of three.
 _CUT_SECONDS, _OF_A_REDISTRIBUTION = 4e-6, 0.023
-_EJECTION_SECONDS = 3e-7  # nominal work of driving a piece out, for every rank: sums are counted anew on the way
+_EJECTION_SECONDS = 3e-7  # nominal work of driving a piece out, for every rank: sums are counted again on the way
 _WITHOUT_REDISTRIBUTIONS = 0.8  # what other proposals take of the work that is counted where two ranks are dealt
-#: Times the nominal work, where tables are cut anew: so much and more for each rank that a piece looks at.
+#: Times the nominal work, where tables are cut again: so much and more for each rank that a piece looks at.
 _CUTTING, _CUTTING_PER_RANK = 1.0, 0.003
 _ON_HOSTS = 0.3  # times the nominal work more, of what lies on all ranks of a host
 _MOVING = 1.5  # times the nominal work, where moving costs something: looks at plans count what moves cell by cell

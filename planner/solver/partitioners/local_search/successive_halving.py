@@ -1,6 +1,6 @@
 """A race of plans: all settle a little, the better third three times as long, and so on.
 
-What a plan is after a short time tells well what it will be after a long one (rank correlation 0.7 to 0.9; decision
+What a plan is after a short time predicts well what it will be after a long one (rank correlation 0.7 to 0.9; decision
 0012), and first plans end far apart, so that many tried briefly find a better one than few tried long.
 """
 

@@ -1,4 +1,4 @@
-"""``shardplan keys``, beside a server that runs, and ``serve`` where others could reach it."""
+"""``shardplan keys``, next to a server that runs, and ``serve`` where others could reach it."""
 
 import contextlib
 import json

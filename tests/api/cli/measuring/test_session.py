@@ -51,5 +51,5 @@ def test_a_library_that_gives_freed_memory_back_is_reported(monkeypatch: pytest.
         monkeypatch.setattr("api.cli.measuring.session.keep_freed_memory", lambda: keeps)
         return "\n".join(measure(plan, machine, RowFile(None, machine.name), lambda stage, share: None))
 
-    assert "maps large outputs anew" in reported(keeps=False)
-    assert "maps large outputs anew" not in reported(keeps=True)
+    assert "maps large outputs again" in reported(keeps=False)
+    assert "maps large outputs again" not in reported(keeps=True)

@@ -92,7 +92,7 @@ class Service:
         self.files = self.list_files()
 
     def list_files(self) -> set[str]:
-        """What lies in the folder of the service and beside it, but for what comes and goes as it works."""
+        """What lies in the folder of the service and next to it, but for what comes and goes as it works."""
         found = (str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
         return {name for name in found if not re.search("(-wal|-shm|[.]prune)$|^data/running/", name)}
 

@@ -1,4 +1,4 @@
-"""What requests say of solves beside their specs, on services of the tests' own."""
+"""What requests say of solves next to their specs, on services of the tests' own."""
 
 import json
 import time

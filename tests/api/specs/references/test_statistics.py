@@ -1,4 +1,4 @@
-"""Pooling factors of a spec beside those that its statistics saw."""
+"""Pooling factors of a spec next to those that its statistics saw."""
 
 import pytest
 

@@ -109,7 +109,7 @@ def test_schemes_run_collectives_that_no_one_learns() -> None:
         (Phase.FORWARD_COMM, f"all_to_all across hosts, {as_run}"),
         (Phase.BACKWARD_COMM, f"all_to_all across hosts, {as_run}"),
         (Phase.BACKWARD_COMM, f"all_gather inside hosts, {as_run}"),
-        (Phase.BACKWARD_COMM, "all_reduce of replicated tables, beside the backward pass, is not learned"),
+        (Phase.BACKWARD_COMM, "all_reduce of replicated tables, during the backward pass, is not learned"),
     )
 
 

@@ -32,7 +32,7 @@ def test_kernels_are_those_offered() -> None:
 
 
 def test_what_no_kernel_does_is_rejected() -> None:
-    """Caches without a share, shares without a cache, ``dense`` beside replicas alone, ``key_value`` with Adam."""
+    """Caches without a share, shares without a cache, ``dense`` next to replicas alone, ``key_value`` with Adam."""
     table = make_table(optimizer="adam")
     problem = make_problem(table, runtime="generic")
 

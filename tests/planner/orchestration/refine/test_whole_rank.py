@@ -96,7 +96,7 @@ def test_constraints_of_the_user_hold() -> None:
 
 
 def test_memory_is_never_exceeded() -> None:
-    """The largest table leaves no place beside it, and would be best beside a small one."""
+    """The largest table leaves no place next to it, and would be best next to a small one."""
     large = make_table("large", rows=60_000, dim=64, pooling_factor=1)
     rest = [make_table(f"t{i}", rows=20_000, dim=64, pooling_factor=20) for i in range(5)]
     capacity = 60_000 * 64 * 4 + 3e6

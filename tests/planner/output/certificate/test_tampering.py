@@ -266,7 +266,7 @@ def test_it_has_what_the_changes_are_about() -> None:
 
 @pytest.mark.parametrize(("change", "reason"), IN_THE_CERTIFICATE, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_changed_certificate_is_rejected(change: Callable[[Document], None], reason: str) -> None:
-    """Its digest is made anew, so that it is not what gives the change away."""
+    """Its digest is made again, so that it is not what gives the change away."""
     certificate, _ = ruled()
     change(certificate)
     with pytest.raises(ValueError, match=reason):

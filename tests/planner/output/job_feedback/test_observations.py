@@ -1,4 +1,4 @@
-"""What a job saw, as rows and beside a prediction."""
+"""What a job saw, as rows and next to a prediction."""
 
 import math
 from dataclasses import replace

@@ -145,8 +145,8 @@ def test_states_of_tables_and_tables_of_one_plan_alone() -> None:
     text = explain_reshard(found)
     assert text.startswith("3 tables of 5 from 4 ranks on 2: ")
     assert "optimizer state of 1 table is lost; checkpoint_plan would keep it:\n    cut: rowwise_adagrad keeps" in text
-    assert "start anew: grown, new" in text
-    assert "are read by nobody: grown, gone" in text
+    assert "start without stored state: grown, new" in text
+    assert "are not read: grown, gone" in text
     without = reshard_map(plan_of(4, *before), plan_of(2, *after), {})
     assert {table.state for table in without.tables} == {"unknown"}
     assert without.to_document()["state_bytes"] is None

@@ -196,7 +196,7 @@ def test_tables_that_start_smaller_grow_as_the_simulator_does(seed: int) -> None
 
 
 def test_tables_of_a_fixed_size_have_the_lines_of_before() -> None:
-    """Beside a hash table, too."""
+    """Next to a hash table, too."""
     problem = problem_of(make_hash_table("h"), make_table("t", optimizer="rowwise_adagrad"))
     work = build_work(
         problem,

@@ -142,7 +142,7 @@ def test_torchrec_s_ledger_leaves_out_what_torchrec_leaves_out() -> None:
 
 @pytest.mark.parametrize(("pipeline", "inputs"), [("none", 1), ("train_prefetch_sparse_dist", 10)])
 def test_torchrec_s_cache_has_its_share_of_the_tensor_and_of_the_state_again(pipeline: str, inputs: int) -> None:
-    """1,000 x 64 fp32 rows, 256,000 B, of which 0.2 cached: 51,200 B, and Adam's twice that beside them.
+    """1,000 x 64 fp32 rows, 256,000 B, of which 0.2 cached: 51,200 B, and Adam's twice that next to them.
 
     Index 1,000 x (4 + 16 x 0.2) = 7,200 B; ids 8,192 B, held ten times while fetching ahead.
     """
@@ -163,7 +163,7 @@ def test_torchrec_s_cache_has_its_share_of_the_tensor_and_of_the_state_again(pip
 
 
 def test_torchrec_s_row_state_of_a_cache_is_counted_twice() -> None:
-    """Row-wise AdaGrad as 1/64 of the tensor: 4,000 B in host memory, 800 B again beside the cached fifth."""
+    """Row-wise AdaGrad as 1/64 of the tensor: 4,000 B in host memory, 800 B again next to the cached fifth."""
     problem = make_problem(make_table(optimizer="rowwise_adagrad"))
     lines = ledger(problem, Scheme.TABLE_WISE, Kernel.FUSED_UVM_CACHING, TORCHREC, 0.2)
     assert (lines["optimizer_state"], lines["cache"]) == (4_000, 51_200 + 800)
@@ -305,11 +305,11 @@ def test_capacity_is_never_negative_and_knows_unequal_ranks() -> None:
 
 @pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_storage_equals_torchrec_s(name: str) -> None:
-    """The shards that are kept beside the tests, byte for byte."""
+    """The shards that are kept next to the tests, byte for byte."""
     assert compare(golden_instance(name), golden_shards(name)) > 30
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no TorchRec dumps beside the repository (shared/torchrec_golden)")
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no TorchRec dumps next to the repository (shared/torchrec_golden)")
 @pytest.mark.parametrize("name", PRESERVED_TABLES)
 def test_all_storage_equals_torchrec_s(name: str) -> None:
     """Every fused or dense shard of every option that TorchRec enumerates."""

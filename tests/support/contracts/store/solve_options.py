@@ -14,7 +14,7 @@ KEY = RequestKey(scope="/v1/solves", key="k", fingerprint="f", at=1000.0)
 
 
 class SolveOptionsContract:
-    """What a request has beside its spec."""
+    """What a request has next to its spec."""
 
     def constraint(
         self, store: TenantStore, number: int, *, key: RequestKey | None = None, **constraints: object

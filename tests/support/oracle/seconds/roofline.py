@@ -1,4 +1,4 @@
-"""Seconds on the device and beside it: docs/cost-models.md#on-the-device, #beside-the-device and #serving."""
+"""Seconds on the device and next to it: docs/cost-models.md#on-the-device, #beside-the-device and #serving."""
 
 import math
 

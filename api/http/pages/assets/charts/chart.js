@@ -1,4 +1,4 @@
-/** What all charts share: the library, the colours of the page, a size that follows the window, a table beside each. */
+/** What all charts share: the library, the colours of the page, a size that follows the window, a table next to each. */
 
 import { fill, h, newId } from "../dom.js";
 

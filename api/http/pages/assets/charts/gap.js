@@ -31,7 +31,7 @@ function corners(points) {
 
 /**
  * @param {Array<object>} events of a solve, in order; the chart reads it again at every `redraw`
- * @param {() => number | null} endSeconds when the search ended, or how long it has run; null where nobody knows
+ * @param {() => number | null} endSeconds when the search ended, or how long it has run; null if it is not known
  */
 export function gapChart(events, endSeconds) {
   const hasBound = () => events.some((event) => event.bound_seconds > 0);

@@ -24,7 +24,7 @@ async function load(token) {
   return { rows: page.cost_models, next: page.next_page_token };
 }
 
-/** How a learned model did on all rows of a kind that were held out; null where nobody knows. */
+/** How a learned model did on all rows of a kind that were held out; null if it is not known. */
 export function heldOut(model, kind) {
   return model.figures?.groups.find((group) => group.kind === kind && group.by === "all") ?? null;
 }

@@ -40,7 +40,7 @@ export async function diffPage(first, second) {
         ["Changed", format.count(diff.tables.changed.length)],
         ["New", format.count(diff.tables.new.length)],
         ["Gone", format.count(diff.tables.gone.length)],
-        ["Moved", format.bytes(diff.tables.moved_bytes), "on other ranks, or cut anew"],
+        ["Moved", format.bytes(diff.tables.moved_bytes), "on other ranks, or cut again"],
       ]),
       numbersSection(diff),
       tablesSection(diff, a, b),

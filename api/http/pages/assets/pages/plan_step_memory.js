@@ -95,7 +95,7 @@ export function stepMemory(plan) {
 
 /** What leaves the accelerators while the dense part runs. */
 function stashed(stash, tables) {
-  if (stash.num_tables === 0) return h("p", {}, "Nothing is stashed: activations fit beside all tables.");
+  if (stash.num_tables === 0) return h("p", {}, "Nothing is stashed: activations fit next to all tables.");
   const names = tables.filter((entry) => entry.stash_weights).map((entry) => entry.name);
   return [
     h("h3", {}, "Stashed weights"),

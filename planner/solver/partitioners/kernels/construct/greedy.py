@@ -15,7 +15,7 @@ from planner.solver.partitioners.local_search.search_data import Data
 def construct(data: Data, state: State, order: np.ndarray, options: np.ndarray, every: int) -> bool:
     """Place items that are not placed yet, in this order, each under its option.
 
-    ``every`` is after how many items the weights of ranks are counted anew.
+    ``every`` is after how many items the weights of ranks are counted again.
     """
     for i in range(order.shape[0]):
         item = order[i]

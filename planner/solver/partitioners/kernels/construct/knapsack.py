@@ -23,7 +23,7 @@ PIECE_COUNTS = np.dtype(
 
 
 class Pieces(NamedTuple):
-    """What may be chosen, item by item. P room for pieces, I for items; written anew for every choice."""
+    """What may be chosen, item by item. P room for pieces, I for items; written again for every choice."""
 
     first: Ints  # (I + 1,) first piece of each item that has any
     shape: Ints  # (P,)

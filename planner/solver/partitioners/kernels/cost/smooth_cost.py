@@ -26,13 +26,13 @@ LEAST_SUM = 1e-6
 _MOST_SUM = 1e9
 #: Sums above this one hold a weight that was clipped (``undo_log``), and say too little.
 _LARGEST_SUM = 1e200
-#: Part of a phase's time that counts while it is hidden, so that a search still tells two plans apart.
+#: Part of a phase's time that counts while it is hidden, so that a search still sees a difference between two plans.
 _HIDDEN = 1e-3
 
 
 @compiled
 def refresh(data: Data, state: State, smoothness: float, penalty: float) -> None:
-    """Set the smoothness (slowest load / tau) and count weights and overflow anew."""
+    """Set the smoothness (slowest load / tau) and count weights and overflow again."""
     state.counters[0].overflow_penalty = penalty
     for q in range(state.tau.shape[0]):
         state.reference[q] = slowest_load(state, q)
@@ -44,7 +44,7 @@ def refresh(data: Data, state: State, smoothness: float, penalty: float) -> None
 
 @compiled
 def rescale(data: Data, state: State) -> None:
-    """Count weights anew with the reference where the loads are; tau stays."""
+    """Count weights again with the reference where the loads are; tau stays."""
     for q in range(state.tau.shape[0]):
         state.reference[q] = slowest_load(state, q)
         weigh_ranks(state, q)
@@ -61,7 +61,7 @@ def slowest_load(state: State, q: int) -> float:
 
 @compiled
 def weigh_ranks(state: State, q: int) -> None:
-    """Count the weights of all ranks in a phase anew."""
+    """Count the weights of all ranks in a phase again."""
     total = 0.0
     for r in range(state.loads.shape[0]):
         state.weights[r, q] = np.exp((state.loads[r, q] - state.reference[q]) / state.tau[q])
@@ -71,7 +71,7 @@ def weigh_ranks(state: State, q: int) -> None:
 
 @compiled
 def sum_weights(state: State) -> None:
-    """Add the weights of all ranks up anew, where a proposal made some so large for a while that the sums lost digits.
+    """Add the weights of all ranks up again, where a proposal made some so large for a while that the sums lost digits.
 
     Each weight is that of its load; only their sums are changed step by step.
     """
@@ -98,7 +98,7 @@ def smooth_load(state: State, q: int) -> float:
 
 @compiled
 def sum_of_weights(state: State, q: int) -> float:
-    """Return the sum of the weights of all ranks in a phase, counted anew where too few of its digits are left."""
+    """Return the sum of the weights of all ranks in a phase, counted again where too few of its digits are left."""
     if state.sums[q] >= LEAST_SUM:
         return float(state.sums[q])
     return max(float(np.exp((smooth_load(state, q) - state.reference[q]) / state.tau[q])), 1e-300)
@@ -179,7 +179,7 @@ def keeps(data: Data, state: State, before: float, bar: float) -> bool:
 
 @compiled
 def reprice(data: Data, state: State) -> None:
-    """Note how much the cost falls with the weight of a rank, phase by phase; count weights anew where they drifted."""
+    """Note how much the cost falls with the weight of a rank, phase by phase; count weights again if they drifted."""
     for q in range(state.tau.shape[0]):
         if not LEAST_SUM <= state.sums[q] <= _MOST_SUM:
             state.reference[q] = slowest_load(state, q)

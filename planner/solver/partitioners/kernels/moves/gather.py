@@ -1,4 +1,4 @@
-"""The pieces that several ranks, or hosts, may share out anew, and the attempt to do it."""
+"""The pieces that several ranks, or hosts, may share out again, and the attempt to do it."""
 
 from cost_models.arrays import Ints
 from planner.solver.partitioners.kernels.compiled import compiled

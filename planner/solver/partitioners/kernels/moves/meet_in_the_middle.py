@@ -87,7 +87,7 @@ def find_cheap_sets(
     """Find sets of the chosen pieces, shape (n,), that cost less than the budget; return how many are kept.
 
     ``sets`` and ``costs``, shape (K,), keep the best, least cost first: bit i is piece ``chosen[i]``, the cost is
-    ``least_cost``. The search ends after ``most`` sets between the bounds: where so many are, the bounds tell little.
+    ``least_cost``. The search ends after ``most`` sets between the bounds: where so many are, the bounds say little.
     ``halves``, shape (2, 2^((n + 1) // 2), D), is room to work in. ``looked``, shape (1,), counts the sets that were
     priced, and the sums of halves as so many sets as they cost.
     """

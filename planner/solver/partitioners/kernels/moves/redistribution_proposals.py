@@ -1,7 +1,7 @@
-"""Proposals that end in a deal of ranks: of two, of three, and of three after one of their tables was cut anew.
+"""Proposals that end in a deal of ranks: of two, of three, and of three after one of their tables was cut again.
 
 A cut by itself unbalances the ranks that it touches, so that a cold search refuses nearly all of them. What the cut is
-worth shows once the pieces beside it are dealt anew.
+worth shows once the pieces next to it are placed again.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ _LESS = 1 - 1e-9  # times the cost as it is
 
 @compiled
 def redistribute_two_sites(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
-    """Share the pieces of a pressed rank, or host, and another out anew."""
+    """Share the pieces of a pressed rank, or host, and another out again."""
     here, there = pick_site(data, state, scope, True), random_below(state, num_sites(data, scope))
     return here != there and redistribute_pair(data, state, scope, here, there, before, bar)
 
@@ -40,7 +40,7 @@ def in_turn(state: State, one: int, other: int, third: int) -> NDArray[np.int64]
 
 @compiled
 def redistribute_three_sites(data: Data, state: State, scope: int, before: float, bar: float) -> bool:
-    """Share the pieces of a pressed rank, or host, and two others out anew; with one other where there are but two."""
+    """Share the pieces of a pressed rank, or host, and two others out again; with one other where there are but two."""
     count = num_sites(data, scope)
     if count < 3:
         return redistribute_two_sites(data, state, scope, before, bar)
@@ -60,7 +60,7 @@ def redistribute_three_sites(data: Data, state: State, scope: int, before: float
 
 @compiled
 def cut_at_random(data: Data, state: State, item: int) -> bool:
-    """Cut an item in pieces anew, whatever it costs; ``False`` where it cannot be."""
+    """Cut an item in pieces again, whatever it costs; ``False`` where it cannot be."""
     kind = random_below(state, 3)
     if kind == 0:
         return shift_columns(data, state, item, 0.0, np.inf)
@@ -71,7 +71,7 @@ def cut_at_random(data: Data, state: State, item: int) -> bool:
 
 @compiled
 def cut_and_redistribute(data: Data, state: State, before: float, bar: float) -> bool:
-    """Cut a table anew and share the pieces of the two sites that it touches, and of a third, out anew."""
+    """Cut a table again and share the pieces of the two sites that it touches, and of a third, out again."""
     item = pick_item(data, state)
     family, pieces, first = state.family[item], state.num_pieces[item], data.item_slot[item]
     scope = data.family_scope[family]

@@ -1,4 +1,4 @@
-"""Deal the pieces of three ranks anew, so that they cost less: balance that no two ranks reach between them.
+"""Deal the pieces of three ranks again, so that they cost less: balance that no two ranks reach between them.
 
 What a rank may carry follows from the budget: alone it must not cost more, and the other two, which carry the rest,
 must not either. So few sets are left for the first rank that each is tried, best first, and the rest dealt to the two

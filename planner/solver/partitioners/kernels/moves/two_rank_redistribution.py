@@ -1,4 +1,4 @@
-"""Deal the pieces of two ranks, or hosts, anew: of all ways to share them out, the one with the least smooth cost.
+"""Deal the pieces of two ranks, or hosts, again: of all ways to share them out, the one with the least smooth cost.
 
 With eight pieces on each of two ranks a swap reaches 64 of 65,000 ways; this looks at many thousands.
 One piece changes sides from each way to the next (Gray's order), which multiplies the weights of the

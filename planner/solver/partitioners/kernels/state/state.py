@@ -14,7 +14,7 @@ from planner.solver.partitioners.local_search.search_data import Data, Ints32
 
 RANK, HOST, WORLD = 0, 1, 2
 COLUMN_STEP = 4  #: columns between one width of a family and the next
-MOST_PIECES = 13  #: that two ranks deal anew
+MOST_PIECES = 13  #: that two ranks deal again
 MOST_SWAPS = 24  #: in which ranks hand on what they have too much of
 
 #: The single numbers of a state, as one record: Python and compiled functions read and write them by name.

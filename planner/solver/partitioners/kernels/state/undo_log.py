@@ -15,7 +15,7 @@ from planner.solver.partitioners.kernels.state.state import (
 from planner.solver.partitioners.local_search.search_data import Data
 
 #: A weight so many times the sum that is left without it: that sum is what rounding left. It is marked, and stays so
-#: until weights are counted anew or the proposal is undone.
+#: until weights are counted again or the proposal is undone.
 _LOSES = 1e9
 _MOST = 500.0  # exponents are clipped: the weights of all ranks then add up to a number
 

@@ -260,7 +260,7 @@ class Topology:
 
 @pytest.fixture
 def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """The script of docs/runtimes.md, run beside a dynamicemb whose classes record what they are made with."""
+    """The script of docs/runtimes.md, run next to a dynamicemb whose classes record what they are made with."""
     page = (ROOT / "docs" / "runtimes.md").read_text(encoding="utf-8")
     (text,) = [
         one

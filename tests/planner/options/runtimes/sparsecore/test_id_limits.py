@@ -103,7 +103,7 @@ def test_no_batch_of_ids_in_order_of_access_rate_exceeds_limits(
 def test_drops_are_as_seldom_as_stated() -> None:
     """With limits for one step in ten, fewer than a tenth of many steps exceed them, but some do: they bind.
 
-    Rows are placed anew for every step, so that both probabilities are of a step.
+    Rows are placed again for every step, so that both probabilities are of a step.
     """
     draw, cores = np.random.default_rng(13), 4
     rates = rates_of(ZipfAccess(alpha=0.9), 300)

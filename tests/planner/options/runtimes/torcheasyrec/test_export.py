@@ -200,7 +200,7 @@ def config_of(export: Mapping[str, Any]) -> Any:
 
 
 class Scripted:
-    """The script of docs/runtimes.md, run beside a TorchEasyRec that reads and writes configs."""
+    """The script of docs/runtimes.md, run next to a TorchEasyRec that reads and writes configs."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         blocks = re.findall(r"^```python\n(.*?)^```$", documentation(), re.MULTILINE | re.DOTALL)

@@ -28,7 +28,7 @@ def test_bytes_copies_and_tables_are_named() -> None:
 
 
 def test_a_plan_that_stashes_nothing_says_so() -> None:
-    assert reported("").endswith("none: activations fit beside all tables")
+    assert reported("").endswith("none: activations fit next to all tables")
 
 
 def test_a_spec_without_a_stash_has_no_such_lines() -> None:

@@ -1,4 +1,4 @@
-"""One proposal of the compiled search against the same proposal in plain numpy, which counts everything anew."""
+"""One proposal of the compiled search against the same proposal in plain numpy, which counts everything again."""
 
 import functools
 import itertools
@@ -112,7 +112,7 @@ def compare(chain: Chain, move: Move, scope: int, bar: float) -> bool | None:
 
 
 def check(chain: Chain, plain: PlainSearch) -> None:
-    """Everything that the compiled search counts along is as counted anew from where its pieces are."""
+    """Everything that the compiled search counts along is as counted again from where its pieces are."""
     arrays, data, world = chain._arrays, chain._view.data, plain.world_seconds()  # noqa: SLF001
     loads = plain.loads()
     assert np.allclose(arrays.loads + arrays.world_loads, loads, rtol=1e-9, atol=1e-12)

@@ -97,7 +97,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, *, num_tables: int, objective: Obje
 def test_with_very_few_tables_races_follow_each_other_and_expect_what_the_best_plan_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The relaxation says of such problems little about what each phase takes; tables are cut anew at once, and first
+    """The relaxation says of such problems little about what each phase takes; tables are cut again at once, and first
     choices differ in how much slower ranks they expect.
     """
     seen = watched(monkeypatch, num_tables=8, objective=Objective.STEP_TIME)

@@ -1,4 +1,4 @@
-"""What a search counts as moved: at most what moves, and the same after any moves as counted anew."""
+"""What a search counts as moved: at most what moves, and the same after any moves as counted again."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_counting_along_is_counting_again(seed: int, cuts: bool) -> None:
     often = dict.fromkeys(("pair", "three_rank", "ejection", "homing", "replacement"), 0.05)
     mix = cumulative_mix(ProposalRates(**often, after_cuts=after_cuts, on_hosts=0.3, cuts=cuts))
     for _ in range(30):
-        # Few proposals, so that sums of changes are not counted anew between them and the comparison.
+        # Few proposals, so that sums of changes are not counted again between them and the comparison.
         anneal(chain._data, state, 50, 0.5, 20.0, 1.0, mix, np.inf)  # noqa: SLF001
         moved, over, here = (
             arrays.counters["moved_bytes"][0],

@@ -1,4 +1,4 @@
-"""How often ranks and hosts are dealt anew, and that what is proposed counts as work."""
+"""How often ranks and hosts are dealt again, and that what is proposed counts as work."""
 
 import itertools
 from dataclasses import replace

@@ -53,7 +53,7 @@ def slowest_with_pieces(arrays: State) -> int:
 
 
 def smooth_cost(chain: Chain) -> float:
-    """The cost of the loads as they are, all weights counted anew, without the parts that memory and moving have."""
+    """The cost of the loads as they are, all weights counted again, without the parts that memory and moving have."""
     arrays, view = chain._arrays, chain._view.data  # noqa: SLF001
     slowest = np.max(arrays.loads, axis=0)
     sums = np.sum(np.exp((arrays.loads - slowest) / arrays.tau), axis=0)
@@ -127,7 +127,7 @@ def test_weights_are_counted_again_once_such_a_change_is_preserved(chain: Chain)
 
 
 def test_where_weights_are_flat_sums_need_no_second_look(chain: Chain) -> None:
-    """A sum that kept its digits is used as it is: counting anew takes as long as there are ranks."""
+    """A sum that kept its digits is used as it is: counting again takes as long as there are ranks."""
     data, state, arrays = records(chain, smoothness=5.0)
     begin(state)
     rank = slowest_with_pieces(arrays)

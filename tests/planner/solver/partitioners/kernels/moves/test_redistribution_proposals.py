@@ -1,4 +1,4 @@
-"""Proposals that deal ranks or hosts anew: what they reach, what they keep to, and that refused ones leave no trace."""
+"""Proposals that deal ranks or hosts again: what they reach, what they keep to, and that refused ones leave nothing."""
 
 import functools
 from dataclasses import replace
@@ -141,7 +141,7 @@ PROPOSALS = {
 @pytest.mark.parametrize("name", PROPOSALS)
 @pytest.mark.parametrize("seed", range(4))
 def test_preserved_proposals_break_no_rule_and_leave_everything_counted_right(name: str, seed: int) -> None:
-    """Loads, bytes and lists of slots are as counted anew from where the pieces are."""
+    """Loads, bytes and lists of slots are as counted again from where the pieces are."""
     scope, proposal = PROPOSALS[name]
     assert check_preserved(begun(limited(seed, scope)), proposal) > 2
 

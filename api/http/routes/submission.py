@@ -31,7 +31,7 @@ Tag = Annotated[str, Query(pattern=TAG_PATTERN)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """What a request says of its solve beside the spec."""
+    """What a request says of its solve besides the spec."""
 
     request: Request
     is_fresh: bool
@@ -75,7 +75,7 @@ SubmissionDep = Annotated[Submission, Depends(_submission)]
 
 
 def submission_responses(*codes: str) -> Responses:
-    """Describe the answers to a request for a plan; ``codes`` are of problems beside those of every such request."""
+    """Describe the answers to a request for a plan; ``codes`` are of problems besides those of every such request."""
     return {
         202: json_answer("Accepted: look at Location, or again after Retry-After.", SolveDocument),
         200: json_answer("It has ended: in the time of Prefer: wait=N, or before, for an equal spec.", SolveDocument),

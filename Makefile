@@ -25,7 +25,7 @@ BENCH_ARGS ?=
 # Modules are kept compiled, even where the environment says not to: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test thorough torchrec-newest test-torchrec serve check lint bench reality format generated chromium postgres clean
+.PHONY: help demo test thorough generators torchrec-newest test-torchrec serve check lint bench reality format generated chromium postgres clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make check     format, lint, types, import contracts, tests: what guards a change"
 	@echo "make test      install what the tests need; run one test of each kind that guards a promise (about 5 minutes)"
 	@echo "make thorough  every test: all failpoints, statements, routes, sizes, browsers and clusters (about 30 minutes)"
+	@echo "make generators install the generators of clients that the thorough tests run"
 	@echo "make generated write the OpenAPI document and the client's types again"
 	@echo "make torchrec-newest  the tests that train real TorchRec, with its newest release (installs 5 GB)"
 	@echo "make format    repair what the formatter and the linter can"
@@ -95,7 +96,22 @@ test: $(VENV)/.stamp-dev $(VENV)/.stamp-client postgres $(if $(shell grep -rls "
 
 # TESTS_THOROUGH is read by tests/support/thorough.py.
 thorough: export TESTS_THOROUGH = 1
-thorough: test
+thorough: generators test
+
+# Generators of clients, for tests/generated_clients: one for Python, one for TypeScript.
+GENERATORS = .venv-generators
+TYPESCRIPT = tests/generated_clients/typescript
+
+generators: $(GENERATORS)/.stamp
+	@command -v npm >/dev/null || echo "No npm: the test of the client in TypeScript is skipped."
+	@! command -v npm >/dev/null || { cmp -s $(TYPESCRIPT)/package-lock.json $(TYPESCRIPT)/node_modules/.stamp \
+		|| { npm --prefix $(TYPESCRIPT) ci --omit=optional && cp $(TYPESCRIPT)/package-lock.json $(TYPESCRIPT)/node_modules/.stamp; }; }
+
+$(GENERATORS)/.stamp: constraints-generators.txt | $(BIN)/python
+	$(BIN)/python -m venv $(GENERATORS)
+	$(GENERATORS)/bin/python -m pip --disable-pip-version-check --quiet --quiet install \
+		--constraint constraints-generators.txt openapi-python-client
+	@touch $@
 
 # Tests that train real TorchRec or ask it, with its newest release, in an environment of its own.
 torchrec-newest:

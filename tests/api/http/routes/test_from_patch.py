@@ -39,7 +39,7 @@ def test_no_change_joins_the_solve_itself(live: Live) -> None:
     assert fresh["tags"] == ["why=again"]
 
 
-def test_a_failed_change_leaves_findings_of_the_changed_spec(live: Live) -> None:
+def test_errors_are_of_the_changed_spec(live: Live) -> None:
     first = live.solve(tiny(name="findings"))
     tables = [*TINY["model"]["tables"], {"name": "a", "num_embeddings": 0, "embedding_dim": 8, "pooling_factor": 1.0}]
     patch = {"model": {"tables": tables}, "hardware": {"profil": "x"}}

@@ -11,11 +11,12 @@ from api.cli.plans.plan import Changes, changed_spec
 from api.cli.statistics.command import StatisticsFiles, found_statistics
 from api.specs.parse import parse_spec
 from api.specs.references.resolve import Library
+from cost_models.protocol import CostModel
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.difference import difference
 from planner.output.explain.text.difference import compare_plans
-from planner.output.exporters.registry import FORMATS, JSON, export_parts, reads_facts
+from planner.output.exporters.registry import CHROME_TRACE, FORMATS, JSON, export_parts, reads_facts
 
 PlanFile = Annotated[str, typer.Argument(metavar="PLAN.json", help="A plan that shardplan wrote; - is standard input.")]
 Output = Annotated[
@@ -51,7 +52,9 @@ def export_command(
     spec: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC.json", help="The spec of the plan: sparsecore reads batch, optimizers and accesses."
+            metavar="SPEC.json",
+            help="The spec of the plan: sparsecore reads batch, optimizers and accesses; chrome_trace shows sharding"
+            " types inside phases.",
         ),
     ] = None,
     statistics: StatisticsFiles = None,
@@ -63,22 +66,22 @@ def export_command(
         PlanForm, typer.Option("--form", help="For json: long lists every shard, compact groups them.")
     ] = "long",
 ) -> None:
-    """Write a plan in the form that a runtime takes."""
+    """Write a plan in the form that a runtime, or a viewer of traces, takes."""
     check_output(output, plan)
     document = read_plan(plan)
     if export_format not in FORMATS:
         raise BadInput(f"no export format of this name; known: {', '.join(FORMATS)}")
-    problem = None
+    problem, model = None, None
     if spec is not None:
         if not reads_facts(export_format):
             raise BadInput(f"--spec says nothing to the format {export_format}")
-        problem = _problem_of(spec, statistics, changes, document)
+        problem, model = _priced_by(spec, statistics, changes, document, export_format)
     if form == "compact":
         if export_format != JSON:
             raise BadInput(f"--form says nothing to the format {export_format}")
         write_plan(document, output, form)
         return
-    facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
+    facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip, cost_model=model)
     try:
         parts = export_parts(document, export_format, module_path=module_path, device=device, facts=facts)
     except UnexportablePlan as error:
@@ -86,9 +89,18 @@ def export_command(
     write_parts(parts, output)
 
 
-def _problem_of(spec: str, statistics: StatisticsFiles, changes: Changes, document: Mapping[str, object]) -> Problem:
-    """Return what a plan was made for, and say so where its spec is another."""
+def _priced_by(
+    spec: str,
+    statistics: StatisticsFiles,
+    changes: Changes,
+    document: Mapping[str, object],
+    export_format: str,
+) -> tuple[Problem, CostModel]:
+    """Return what a plan was made for and what priced it, and say so where its spec is another."""
     request = parse_spec(changed_spec(spec, {}, changes), Library(find_statistics=found_statistics(statistics).get))
     if document["spec_digest"] != request.spec_digest:
-        echo(f"warning: the plan was made for the spec {document['spec_digest']}, and {spec} is {request.spec_digest}")
-    return request.problem
+        other = f"the plan was made for the spec {document['spec_digest']}, and {spec} is {request.spec_digest}"
+        if export_format == CHROME_TRACE:
+            raise BadInput(f"{other}: its prices say nothing of this plan")
+        echo(f"warning: {other}")
+    return request.problem, request.cost_model

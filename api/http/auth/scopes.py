@@ -22,6 +22,7 @@ ROUTE_SCOPES: Mapping[str, str] = {
     "GET /v1/plans/{digest}/reshard/{other}": READ,
     "GET /v1/plans/{digest}/exports/{format}": READ,
     "GET /v1/plans/{digest}/explanation": READ,
+    "GET /v1/plans/{digest}/timeline": READ,
     "GET /v1/plans/{digest}/drift": READ,
     "GET /v1/statistics": READ,
     "GET /v1/statistics/{digest}": READ,

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Response
 from api.http.protocol.headers import page_headers
 from api.http.protocol.responses import IMMUTABLE, REVALIDATE, etagged_response
 from api.http.routes.documentation import HAS_IT, IfNoneMatch, error_responses, json_answer, reference
-from api.http.routes.plans import PlanDigest, find_plan, problem_of
+from api.http.routes.plans import PlanDigest, find_plan, inputs_of
 from api.http.services import Services, ServicesDep
 from api.schemas.base import DIGEST_PATTERN, MAX_NAME_LENGTH
 from api.schemas.number_text import WHOLE_NUMBER
@@ -102,7 +102,8 @@ async def reshard_plan(
 def _resharded(services: Services, digest: str, other: str, rank: int | None) -> bytes:
     old, new = (find_plan(services, one).canonical for one in (digest, other))
     head = json.loads(new)
-    body = reshard_bytes(old, new, problem_of(services, head), rank)
+    inputs = inputs_of(services, head)
+    body = reshard_bytes(old, new, None if inputs is None else inputs.problem, rank)
     if body is None:
         raise ApiError("no-such-rank", f"the ranks of this plan are 0 to {head['world_size'] - 1}")
     return body

@@ -32,9 +32,8 @@ from api.services.plans.reports import certificate_of, evaluation_of, explain_gi
 from api.specs.parse import parse_evaluation, parse_plan, parse_stored_spec
 from api.specs.plans.document import GivenPlan
 from api.specs.references.cost_model import COST_MODEL_PATTERN
-from api.specs.request import SolveRequest
+from api.specs.request import SolveInputs, SolveRequest
 from planner.domain.formats.canonical_json import canonical_bytes
-from planner.domain.problem.problem import Problem
 from planner.errors import Issue, UnsupportedRequest
 from planner.options.runtimes.export import ExportFacts, UnexportablePlan
 from planner.output.explain.explanation import DEFAULT_TABLES
@@ -133,8 +132,12 @@ async def export_plan(
     def export() -> Iterator[bytes]:
         try:
             document = json.loads(served.canonical)
-            problem = problem_of(services, document) if reads_facts(format) else None
-            facts = ExportFacts(problem=problem, sparsecores_per_chip=sparsecores_per_chip)
+            inputs = inputs_of(services, document) if reads_facts(format) else None
+            facts = ExportFacts(
+                problem=None if inputs is None else inputs.problem,
+                sparsecores_per_chip=sparsecores_per_chip,
+                cost_model=None if inputs is None else inputs.cost_model,
+            )
             return export_parts(document, format, module_path=module_path, device=device, facts=facts)
         except UnexportablePlan as error:
             raise ApiError("export-refused", str(error)) from error
@@ -284,10 +287,10 @@ def find_plan(services: Services, digest: str, rank: int | None = None) -> Serve
     return found(served, "plan")
 
 
-def problem_of(services: Services, document: Mapping[str, object]) -> Problem | None:
+def inputs_of(services: Services, document: Mapping[str, object]) -> SolveInputs | None:
     """Return what a plan was made for, where its spec is stored."""
     spec = services.store.spec_of_problem(str(document.get("spec_digest")))
-    return None if spec is None else parse_stored_spec(spec, services.library).problem
+    return None if spec is None else parse_stored_spec(spec, services.library)
 
 
 def _explanation(services: Services, digest: str, max_tables: int) -> ExplanationDocument:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from cost_models.protocol import CostModel
 from planner.domain.plan.placement import Placement, TablePlacement
 from planner.domain.problem.problem import Problem
 from planner.options.runtimes.geometry import UnheldGeometry
@@ -26,6 +27,7 @@ class ExportFacts:
 
     problem: Problem | None = None  # what the plan was made for
     sparsecores_per_chip: int | None = None
+    cost_model: CostModel | None = None  # that priced the plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

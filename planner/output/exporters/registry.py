@@ -13,11 +13,18 @@ from planner.domain.plan.placement import Placement, TablePlacement
 from planner.options.runtimes.export import ExportFacts, PlanToExport, UnexportablePlan
 from planner.options.runtimes.registry import EXPORTS, RUNTIMES
 from planner.output.documents.compact_plan import CompactPlanDocument, CompactTableDocument
+from planner.output.explain.shard_groups import rank_loads
+from planner.output.timeline.bars import Timeline
+from planner.output.timeline.chrome_trace import chrome_trace
+from planner.output.timeline.parts import PhaseParts, fitting, phase_parts
+from planner.output.timeline.plan_timeline import plan_timeline
 
 FORMAT_VERSION = 1
 JSON = "json"
+#: A step of the plan for viewers of traces.
+CHROME_TRACE = "chrome_trace"
 #: The names of all formats.
-FORMATS = (JSON, *EXPORTS)
+FORMATS = (JSON, CHROME_TRACE, *EXPORTS)
 _NO_FACTS = ExportFacts()
 #: Devices as torch calls them; accelerators of all makers are "cuda".
 _CPU, _CUDA = "cpu", "cuda"
@@ -33,10 +40,14 @@ def export_parts(
 ) -> Iterator[bytes]:
     """Return the canonical bytes of a plan in one of :data:`FORMATS`, part by part.
 
-    ``json`` is the plan in long form; other formats are those of :func:`exported`, which raises the same errors.
+    ``json`` is the plan in long form, ``chrome_trace`` its step (:mod:`planner.output.timeline.chrome_trace`), with
+    sharding types inside phases if the facts have problem and cost model. Other formats are those of :func:`exported`,
+    which raises the same errors.
     """
     if export_format == JSON:
         return long_parts(document)
+    if export_format == CHROME_TRACE:
+        return iter([canonical_bytes(_chrome_trace(document, facts))])
     return iter(
         [canonical_bytes(exported(document, export_format, module_path=module_path, device=device, facts=facts))]
     )
@@ -100,6 +111,27 @@ def exported(
     return {**export, "content_sha256": digest(export).removeprefix("sha256:")}
 
 
+def timeline_of(document: CompactPlanDocument, facts: ExportFacts) -> Timeline:
+    """Return the timeline of a plan, with what the facts know of its phases."""
+    parts: tuple[PhaseParts, ...] = ()
+    if facts.problem is not None and facts.cost_model is not None:
+        parts = phase_parts(facts.problem, _placement(document), facts.cost_model)
+        parts = fitting(parts, rank_loads(document))
+    return plan_timeline(document, parts)
+
+
+def _chrome_trace(document: CompactPlanDocument, facts: ExportFacts) -> dict[str, object]:
+    names = [f"rank {load['rank']}, host {load['host']}" for load in rank_loads(document)]
+    of = {
+        "plan_digest": document["plan_digest"],
+        "name": document["name"],
+        "cost_model": document["provenance"]["cost_model"],
+        "hardware_profile": document["provenance"]["hardware_profile"],
+    }
+    timeline = timeline_of(document, facts)
+    return chrome_trace(timeline, names=names, facts={**of, f"{timeline.unit}_seconds": timeline.seconds})
+
+
 def _family(profile: str | None) -> str | None:
     """Return the family of the devices of a hardware profile; ``None`` of one that is not ours."""
     try:
@@ -152,4 +184,4 @@ def _placed(table: CompactTableDocument) -> TablePlacement:
 
 def reads_facts(export_format: str) -> bool:
     """Whether a format says more if facts are known in addition to the plan."""
-    return export_format in EXPORTS and RUNTIMES[export_format].export_reads_spec
+    return export_format == CHROME_TRACE or (export_format in EXPORTS and RUNTIMES[export_format].export_reads_spec)

@@ -1,5 +1,6 @@
 """What the phases of every rank consist of: seconds by sharding type, as prices know them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,13 @@ from cost_models.protocol import AssignmentModel, CostModel
 from cost_models.vocabulary import Phase
 from planner.domain.plan.placement import Placement
 from planner.domain.problem.problem import Problem
+from planner.output.documents.step import RankDocument
 from planner.pricing.placed_work import PlacedWork
 from planner.pricing.price_work import price_work
 from planner.pricing.step.phases import in_phases_of
 from planner.pricing.step.starts import starts_of_placement
+
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,20 @@ def phase_parts(problem: Problem, placement: Placement, cost_model: CostModel) -
     )
 
 
+def fitting(parts: tuple[PhaseParts, ...], loads: Sequence[RankDocument]) -> tuple[PhaseParts, ...]:
+    """Return parts that fit into the seconds of their ranks; none if prices have changed since the plan was made."""
+    for phase in Phase:
+        stated = np.array([load["seconds"].get(phase.label, 0.0) for load in loads])
+        found = sum((part.seconds[:, phase] for part in parts if phase < part.seconds.shape[1]), np.zeros(len(loads)))
+        if (found > stated * (1 + _TOLERANCE) + 1e-12).any():
+            return ()
+    return parts
+
+
 def seconds_of_phase(part: PhaseParts, phase: str) -> Floats:
     """Return what a part takes of a phase on every rank, (num_ranks,)."""
-    found: Floats = part.seconds[:, Phase.from_label(phase)]
+    number = Phase.from_label(phase)
+    if number >= part.seconds.shape[1]:
+        return np.zeros(len(part.seconds))
+    found: Floats = part.seconds[:, number]
     return found

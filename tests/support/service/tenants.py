@@ -175,6 +175,7 @@ LINES: Mapping[str, Line] = {
         "/v1/plans/<plan>/exports/torchrec?module_path=m", "/v1/plans/<plan>/exports/json"
     ),
     "GET /v1/plans/{digest}/explanation": hidden("/v1/plans/<plan>/explanation"),
+    "GET /v1/plans/{digest}/timeline": hidden("/v1/plans/<plan>/timeline"),
     "GET /v1/plans/{digest}/drift": hidden(
         "/v1/plans/<plan>/drift?statistics=<own statistics>", "/v1/plans/<own plan>/drift?statistics=<statistics>"
     ),

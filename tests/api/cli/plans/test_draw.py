@@ -31,3 +31,21 @@ def test_a_rank_that_is_not_there(run: Run, plan_file: Path, tmp_path: Path) -> 
     refused = run("draw", plan_file, "-o", tmp_path / "step.svg", "--rank", str(ranks))
     assert refused.code == 1
     assert f"--rank {ranks}: the ranks of this plan are 0 to {ranks - 1}" in refused.err
+
+
+def test_a_trace_shows_sharding_types_with_the_spec_of_the_plan_alone(
+    run: Run, plan_file: Path, tmp_path: Path
+) -> None:
+    def kinds(*more: str) -> set[str]:
+        output = tmp_path / "trace.json"
+        assert run("export", plan_file, "--format", "chrome_trace", "-o", output, *more).code == 0
+        return {event.get("cat", "") for event in json.loads(output.read_text())["traceEvents"]}
+
+    spec_file = str(tmp_path / "spec.json")
+    assert "sharding_type" in kinds("--spec", spec_file)
+    assert "sharding_type" not in kinds()
+    refused = run(
+        "export", plan_file, "--format", "chrome_trace", "--spec", spec_file, "--set", "model.batch_size_per_rank=7"
+    )
+    assert refused.code == 1
+    assert "its prices say nothing of this plan" in refused.err

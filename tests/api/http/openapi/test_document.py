@@ -55,6 +55,7 @@ def test_the_routes_of_the_contract_are_there(document: dict[str, object]) -> No
         ("get", "/v1/plans/{digest}/reshard/{other}"),
         ("get", "/v1/plans/{digest}/exports/{format}"),
         ("get", "/v1/plans/{digest}/explanation"),
+        ("get", "/v1/plans/{digest}/timeline"),
         ("get", "/v1/channels/{name}"),
         ("put", "/v1/channels/{name}"),
         ("get", "/v1/channels/{name}/plan"),

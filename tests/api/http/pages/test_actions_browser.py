@@ -73,7 +73,7 @@ def test_a_plan_is_exported_for_a_runtime_or_the_page_says_why_not(filled: Fille
     browser.wait_for(f"!!{BUTTON.format('Export')}")
     labels = "[...document.querySelectorAll('label')].find(label => label.textContent.startsWith('Export for'))"
     offered = browser.run(f"[...{labels}.querySelectorAll('option')].map(option => option.value)")
-    assert {"json", *offered} == set(FORMATS)
+    assert {"json", "chrome_trace", *offered} == set(FORMATS)
     click(browser, "Export")  # it does not say in which module its tables are
     browser.wait_for("document.querySelector('.problem') !== null")
     assert "module" in browser.run("document.querySelector('.problem').textContent")

@@ -43,7 +43,7 @@ def test_json_is_the_plan_as_it_is() -> None:
 
 
 def test_formats_that_read_facts_are_reported_them() -> None:
-    assert [name for name in FORMATS if reads_facts(name)] == ["dynamicemb", "sparsecore"]
+    assert [name for name in FORMATS if reads_facts(name)] == ["chrome_trace", "dynamicemb", "sparsecore"]
     custom, facts = row_wise_document(A, profile="custom"), ExportFacts(sparsecores_per_chip=4)
     written = exported(custom, "sparsecore", module_path=None, device="cuda", facts=facts)
     assert written["num_sc_per_device"] == 4

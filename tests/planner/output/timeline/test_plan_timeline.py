@@ -26,6 +26,7 @@ from planner.output.timeline.plan_timeline import plan_timeline
 from planner.pipeline import plan
 from planner.solver.partitioners.base import SolveLimits
 from planner.solver.partitioners.registry import make_partitioner
+from tests.planner.pricing.step.test_starts import LATENCY
 from tests.planner.test_stash import problem as stashing
 from tests.support.planning.builders import ROOFLINE, make_cluster, make_problem, make_table
 from tests.support.planning.serving_problems import SERVING, serving_problem
@@ -44,7 +45,7 @@ def mixed(**changes: object) -> Problem:
         )
         for i, scheme in enumerate(schemes)
     ]
-    return make_problem(*tables, cluster=make_cluster(2, 2), **changes)
+    return make_problem(*tables, cluster=make_cluster(2, 2, **LATENCY), **changes)
 
 
 PROBLEMS: dict[str, Callable[[], Problem]] = {
@@ -159,6 +160,7 @@ def test_parts_lie_inside_their_phase_and_add_up_to_it(name: str) -> None:
 def test_without_prices_phases_show_what_sharding_types_start() -> None:
     _, found, _ = planned("embeddings alone")
     timeline = timelines("embeddings alone")[0]
+    assert len(found.evaluation.starts) == 3
     for start in found.evaluation.starts:
         of_kind = [bar for bar in timeline.bars if (bar.name, bar.module) == (start.sharding_type.label, start.module)]
         assert {bar.kind for bar in of_kind} == {BarKind.STARTS}

@@ -23,6 +23,7 @@ from api.release import VERSION
 
 #: Where each command is, and what it does, in a line of a terminal of 80 columns; ``COMMAND --help`` says more.
 _COMMANDS = {
+    "tour": ("tour.command", "Five minutes of guided use on a small model."),
     "init": ("init.command", "Make a spec: by questions, or from a model's file."),
     "plan": ("plans.plan", "Plan a spec: the plan, and a summary for people."),
     "batch": ("batch.command", "Plan many specs, each on many shapes of clusters."),
@@ -65,7 +66,9 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the command that arguments begin with, and the arguments that are its own."""
-        name, _, own_args = super().resolve_command(ctx, args)
+        name, placeholder, own_args = super().resolve_command(ctx, args)
+        if name is None:  # while a shell completes a command that there is not
+            return name, placeholder, own_args
         module = import_module(f"api.cli.{_COMMANDS[args[0]][0]}")
         commands = getattr(module, "app", None)  # of a command that has commands of its own
         if commands is None:
@@ -79,7 +82,6 @@ app = typer.Typer(
     cls=_Commands,
     help="Plan how the embedding tables of a recommendation model are cut and placed on a cluster.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

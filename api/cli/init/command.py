@@ -6,13 +6,14 @@ from typing import Annotated, get_args
 
 import typer
 
+from api.cli.completion import complete_optimizer
 from api.cli.errors import BadInput, echo, print_issues
 from api.cli.files import check_output
 from api.cli.init.answers import Answers
 from api.cli.init.assemble import assembled
 from api.cli.init.questions import one_of
 from api.cli.init.sources import holds_plan
-from api.cli.plans.plan import Changes
+from api.cli.plans.plan import Changes, Profile
 from api.cli.plans.plan_files import check_named, write_named_spec
 from api.cli.plans.spec_text import spec_text
 from api.schemas.table import OptimizerName
@@ -39,14 +40,17 @@ def init_command(
         list[str] | None, typer.Option(metavar="NAME=ROWSxCOLUMNS@IDS", help="A table, such as user=10Mx64@1.0.")
     ] = None,
     batch_size_per_rank: Annotated[int | None, typer.Option(min=1, help="Samples of one rank in one step.")] = None,
-    profile: Annotated[str | None, typer.Option(help="Id of a hardware profile; shardplan doctor lists them.")] = None,
+    profile: Profile = None,
     num_hosts: Annotated[int | None, typer.Option(min=1, help="Hosts of the cluster.")] = None,
     ranks_per_host: Annotated[int | None, typer.Option(min=1, help="Ranks used on each host.")] = None,
     pooling_factor: Annotated[
         list[str] | None,
         typer.Option(metavar="[FEATURE=]IDS", help="Mean ids per sample of a feature or table, or of all others."),
     ] = None,
-    optimizer: Annotated[str | None, typer.Option(help="Optimizer of the tables that state none.")] = None,
+    optimizer: Annotated[
+        str | None,
+        typer.Option(autocompletion=complete_optimizer, help="Optimizer of the tables that state none."),
+    ] = None,
     changes: Changes = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Take the defaults; do not ask.")] = False,
 ) -> None:

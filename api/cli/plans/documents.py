@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from api.cli.completion import complete_format
 from api.cli.errors import BadInput, echo
 from api.cli.files import AsJson, PlanForm, check_output, print_document, read_plan, write_parts, write_plan
 from api.cli.plans.plan import Changes, changed_spec
@@ -38,7 +39,12 @@ def compare_command(
 def export_command(
     plan: PlanFile,
     export_format: Annotated[
-        str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}; json is the plan itself.")
+        str,
+        typer.Option(
+            "--format",
+            autocompletion=complete_format,
+            help=f"One of {', '.join(FORMATS)}; json is the plan itself.",
+        ),
     ] = "torchrec",
     output: Output = None,
     module_path: Annotated[

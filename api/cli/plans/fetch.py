@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from api.cli.admin.client_key import TokenFile, address_of, token_in
+from api.cli.completion import complete_channel
 from api.cli.errors import BadInput, echo, system_errors
 from api.cli.files import AsJson, Form, check_output, print_document
 from api.client import PlannerClient, RetryPolicy
@@ -14,7 +15,9 @@ DEFAULT_SERVER = "http://127.0.0.1:8080"
 
 
 def fetch_command(
-    channel: Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as ads/ranker/prod.")],
+    channel: Annotated[
+        str, typer.Argument(metavar="CHANNEL", autocompletion=complete_channel, help="Such as ads/ranker/prod.")
+    ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="PLAN.json", help="The file to keep up to date.")],
     server: Annotated[
         str, typer.Option(metavar="URL", envvar="SHARDPLAN_SERVER", help="The service.")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from api.cli.admin.client_key import TokenFile
+from api.cli.completion import complete_cost_model, complete_objective, complete_partitioner, complete_profile
 from api.cli.errors import BadInput, echo, issues_of, print_issues, report
 from api.cli.files import (
     AsJson,
@@ -40,7 +41,14 @@ Changes = Annotated[
 ]
 TimeLimit = Annotated[float | None, typer.Option(metavar="SECONDS", help="Limit of the search.")]
 Gap = Annotated[float | None, typer.Option(metavar="FRACTION", help="Stop when proven this close to the best.")]
-CostModelName = Annotated[str | None, typer.Option("--cost-model", help="Replaces cost_model of the spec.")]
+Profile = Annotated[
+    str | None,
+    typer.Option(autocompletion=complete_profile, help="Id of a hardware profile; shardplan doctor lists them."),
+]
+CostModelName = Annotated[
+    str | None,
+    typer.Option("--cost-model", autocompletion=complete_cost_model, help="Replaces cost_model of the spec."),
+]
 
 
 def plan_command(
@@ -60,14 +68,20 @@ def plan_command(
     token_file: TokenFile = None,
     cost_model: CostModelName = None,
     cost_model_file: CostModelFile = None,
-    objective: Annotated[str | None, typer.Option(help="step_time, max_rank_time or request_latency.")] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(autocompletion=complete_objective, help="step_time, max_rank_time or request_latency."),
+    ] = None,
     partitioner: Annotated[
-        str | None, typer.Option(help="portfolio, greedy, ldm, local_search, cp_sat, mathopt.")
+        str | None,
+        typer.Option(
+            autocompletion=complete_partitioner, help="portfolio, greedy, ldm, local_search, cp_sat, mathopt."
+        ),
     ] = None,
     time_limit: TimeLimit = None,
     gap: Gap = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
-    profile: Annotated[str | None, typer.Option(help="Id of a hardware profile; shardplan doctor lists them.")] = None,
+    profile: Profile = None,
     num_hosts: Annotated[int | None, typer.Option(help="Hosts of the cluster.")] = None,
     ranks_per_host: Annotated[int | None, typer.Option(help="Ranks used on each host.")] = None,
     batch_size_per_rank: Annotated[int | None, typer.Option(help="Samples of one rank in one step.")] = None,

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from api.cli.admin.client_key import TokenFile
+from api.cli.completion import complete_channel
 from api.cli.errors import echo
 from api.cli.files import AsJson, print_document
 from api.cli.remote.connection import DEFAULT_SERVER, ListsByDefault, NumShown, Server, connected
@@ -17,7 +18,9 @@ app = typer.Typer(
     add_completion=False,
 )
 
-ChannelName = Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as ads/ranker/prod.")]
+ChannelName = Annotated[
+    str, typer.Argument(metavar="CHANNEL", autocompletion=complete_channel, help="Such as ads/ranker/prod.")
+]
 
 
 @app.command("list")

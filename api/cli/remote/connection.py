@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 from api.cli.admin.client_key import address_of, token_in
 from api.cli.errors import BadInput
-from api.client import PlannerClient
+from api.client import PlannerClient, RetryPolicy
 
 DEFAULT_SERVER = "http://127.0.0.1:8080"
 SERVER_VARIABLE = "SHARDPLAN_SERVER"
@@ -29,11 +29,19 @@ class ListsByDefault(TyperGroup):
 
 
 @contextmanager
-def connected(server: str, token_file: str | None) -> Iterator[PlannerClient]:
-    """Yield a client of a service. Raises ``BadInput`` if the address, the key or a name cannot be sent."""
+def connected(
+    server: str, token_file: str | None, *, once_within_seconds: float | None = None
+) -> Iterator[PlannerClient]:
+    """Yield a client of a service, which asks again if no answer comes, or only once and within some seconds.
+
+    Raises ``BadInput`` if the address, the key or a name cannot be sent.
+    """
     url, token = address_of(server), token_in(token_file)
+    limits: dict[str, Any] = {}
+    if once_within_seconds is not None:
+        limits = {"timeout": once_within_seconds, "retry": RetryPolicy(attempts=1)}
     try:
-        with PlannerClient(url, token=token) as client:
+        with PlannerClient(url, token=token, **limits) as client:
             yield client
     except ValueError as error:  # what the client refuses to send, such as a name that no channel has
         raise BadInput(str(error)) from error

@@ -23,6 +23,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "optimizer": (),
     "module_path": ("module",),
     "zipf_alpha": (),
+    "ids": (),
 }
 _REQUIRED = ("name", "num_embeddings", "embedding_dim")
 _NAMES = {other: column for column, others in COLUMNS.items() for other in (column, *others)}
@@ -144,8 +145,11 @@ def _table(row: Mapping[str, str]) -> Table:
         table["features"] = [{"name": name, "pooling_factor": factor} for name in names or [row["name"]]]
     elif names:
         table["feature_names"] = names
+    access: dict[str, object] = {"ids": row["ids"]} if "ids" in row else {}
     if "zipf_alpha" in row:
-        table["access"] = {"zipf_alpha": finite_number(row["zipf_alpha"])}
+        access["zipf_alpha"] = finite_number(row["zipf_alpha"])
+    if access:
+        table["access"] = access
     return table
 
 

@@ -10,7 +10,11 @@ from api.specs.drafts.registry import read_draft
 from api.specs.input.json import RejectedDocument
 from tests.support.planning.print_outs import Printed, print_out
 
-SHEET = "table,rows,dim,features,ids_per_sample,zipf_alpha\nuser,1000,64,user,1,\nitem,50,32,item;recent,20.5,1.05\n"
+SHEET = """\
+table,rows,dim,features,ids_per_sample,zipf_alpha,ids
+user,1000,64,user,1,,
+item,50,32,item;recent,20.5,1.05,hashed
+"""
 
 
 def refused(content: str | bytes) -> list[tuple[str, str]]:
@@ -39,7 +43,7 @@ def test_a_sheet_is_read_by_the_names_of_its_columns(delimiter: str) -> None:
             "num_embeddings": 50,
             "embedding_dim": 32,
             "features": [{"name": "item", "pooling_factor": 20.5}, {"name": "recent", "pooling_factor": 20.5}],
-            "access": {"zipf_alpha": 1.05},
+            "access": {"ids": "hashed", "zipf_alpha": 1.05},
         },
     )
     assert draft.features_without_ids == ()

@@ -1,0 +1,1 @@
+"""``tour``: five minutes of guided use, with the real commands on a small model that comes with shardplan."""

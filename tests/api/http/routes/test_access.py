@@ -169,7 +169,7 @@ def test_keys_that_cannot_be_made(guarded: Guarded, body: object) -> None:
 
 def test_a_server_that_asks_no_one_shows_no_locks(tmp_path: Path) -> None:
     document = create_app(settings_for(tmp_path, auth="none")).openapi()
-    assert "asks nobody for a key" in document["info"]["description"]
+    assert "requires no key" in document["info"]["description"]
     assert "securitySchemes" not in document["components"]
     for item in document["paths"].values():
         for operation in item.values():

@@ -477,7 +477,7 @@ HALVES = [(0, 0, 9, 0, 128), (1, 0, 9, 128, 128)]
             table("t", "grid_shard", [(r, 3 * (r % 2), 3, 128 * (r // 2), 128) for r in range(4)], pooling="mean"),
             "grid_shard of a mean",
         ),
-        (table("t", "row_wise", [(r, 3 * r, 3, 0, 8) for r in range(4)], pooling="mean"), 'rows beside "whole"'),
+        (table("t", "row_wise", [(r, 3 * r, 3, 0, 8) for r in range(4)], pooling="mean"), 'rows next to "whole"'),
         (table("whole_wide", "row_wise", [(r, 3 * r, 3, 0, 4) for r in range(4)]), 'has the features of "whole"'),
         (table("whole_wide", "table_wise", [(0, 0, 9, 0, 4)]), 'features of "whole".* another sharding type or kernel'),
         (table("t.u", "table_wise", [(0, 0, 9, 0, 8)]), "its name has a dot"),

@@ -153,7 +153,7 @@ def test_tables_in_another_shape_are_warned_of() -> None:
     assert (warning.code, warning.pointer) == ("checkpoint-table-changed", "/checkpoint_plan")
     assert '"a"' in warning.message
     (note,) = [one for one in request.assumptions if one.subject == "checkpoint_plan"]
-    assert note.value.startswith("1 table of 2 keep weights, optimizer state; 1 start again")
+    assert note.value.startswith("1 table of 2 keep weights, optimizer state; 1 start without stored state")
 
 
 def test_a_plan_of_another_model_is_warned_of() -> None:

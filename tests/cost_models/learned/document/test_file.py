@@ -142,7 +142,7 @@ def another_format(found: dict[str, Any]) -> None:
         (whole_number_beyond_floats, "expected a finite number"),
         (endless_interval, "quantiles from 0 to"),
         (half_rank, "compute.contention: expected whole numbers"),
-        (extra_member, "compute: has members beside"),
+        (extra_member, "compute: has members in addition to"),
         (many_networks, "at most 16 networks"),
         (nothing_learned, "a fitted compute model"),
         (control_character, "name: expected a printable text"),

@@ -33,7 +33,9 @@ from planner.output.explain.text.starts import start_lines
 from planner.output.explain.text.stash import stash_lines
 from planner.output.explain.text.step_memory import step_memory_lines
 from planner.output.explain.text.storage import storage_of, with_storage
+from planner.output.explain.text.verdict import verdict_text
 from planner.output.explain.text.whole_step import whole_step_lines
+from planner.output.explain.verdict import LARGEST_GAP_SHOWN, verdict_of
 
 #: One character per phase in the bars.
 PHASE_GLYPHS = {
@@ -57,7 +59,6 @@ _HARDWARE_NUMBER = re.compile(
 _NAME_WIDTH = len("request_latency")  # the longest name of an objective
 MAX_RANK_ROWS = 16  # beyond that: the slowest (or fullest) ones, and a count of the rest
 MAX_TABLE_ROWS = 8
-LARGEST_GAP_SHOWN = 100.0  # beyond it the bound says nothing, and its digits fill the line
 #: Times an even share of the lookups, from which on the rank that has them is named.
 UNEVEN_LOOKUPS = 2.0
 MAX_TIME_BAR, MAX_BYTES_BAR = 54, 36  # characters
@@ -103,7 +104,7 @@ def _heading(plan: CompactPlanDocument) -> list[str]:
         f"  cluster  {ranks_text(plan)}, {provenance['hardware_profile']}",
         f"  prices   {provenance['cost_model']}",
     )
-    return [shortened(line, WIDTH) for line in lines]
+    return [*(shortened(line, WIDTH) for line in lines), *paragraph(verdict_text(verdict_of(plan)))]
 
 
 def _objective(plan: CompactPlanDocument) -> list[str]:

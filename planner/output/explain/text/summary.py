@@ -9,9 +9,11 @@ from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.documents.step import PhaseDocument, RankDocument
 from planner.output.explain.shard_groups import rank_loads, shards_in
 from planner.output.explain.text.fullest_ranks import fullest_ranks
-from planner.output.explain.text.layout import WIDTH, columns, short_digest, shortened, wrapped
+from planner.output.explain.text.layout import WIDTH, columns, paragraph, short_digest, shortened, wrapped
 from planner.output.explain.text.plan import EVIDENCE_ORDER, gap_text
 from planner.output.explain.text.replica_groups import ranks_text
+from planner.output.explain.text.verdict import verdict_text
+from planner.output.explain.verdict import verdict_of
 
 #: Lines of a summary: a terminal of 24 lines also has the name of the file and the next prompt.
 MAX_LINES = 22
@@ -22,7 +24,14 @@ _MAX_TIERS = 2
 
 def summarise_plan(plan: CompactPlanDocument) -> str:
     """Return the summary of a plan document, at most ``MAX_LINES`` lines of 80 columns."""
-    sections = (_heading(plan), _objective(plan), _phases(plan), _ranks(plan), _cuts(plan))
+    sections = (
+        _heading(plan),
+        paragraph(verdict_text(verdict_of(plan))),
+        _objective(plan),
+        _phases(plan),
+        _ranks(plan),
+        _cuts(plan),
+    )
     return "\n".join(line for lines in sections for line in lines)
 
 
@@ -54,9 +63,6 @@ def _objective(plan: CompactPlanDocument) -> list[str]:
         lines.append(
             f"  whole step {format_seconds(step['seconds'])}, {step['samples_per_second']:,.0f} samples per second"
         )
-    if (prediction := plan.get("prediction")) is not None:
-        lower, upper = format_seconds(prediction["lower_seconds"]), format_seconds(prediction["upper_seconds"])
-        lines.append(f"  {lower} to {upper} within the errors of the prices")
     if movement := plan.get("movement"):
         moved, unmoved = format_bytes(movement["moved_bytes"]), format_bytes(movement["kept_bytes"])
         what = f"{moved} move" if movement["moved_bytes"] or movement["new_bytes"] else "nothing moves"
@@ -95,7 +101,7 @@ def _ranks(plan: CompactPlanDocument) -> list[str]:
     ranks = rank_loads(plan)
     names = {phase["name"] for phase in plan["phases"] if phase.get("counted", True)}
     seconds = {rank["rank"]: _seconds(rank, names) for rank in ranks}
-    lines = [""]
+    lines = []
     if seconds and (slowest := max(seconds, key=lambda rank: seconds[rank])) is not None:
         mean = sum(seconds.values()) / len(seconds)
         lines.append(

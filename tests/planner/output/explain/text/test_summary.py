@@ -40,7 +40,8 @@ def test_it_fits_a_screen_whatever_the_plan_has() -> None:
         for number, kind in enumerate(("measured", "given", "datasheet", "estimated", "default", "note", "note"))
     }
     plan["whole_step"] = {"seconds": 1.0, "samples_per_second": 1e9}
-    plan["prediction"] = {"lower_seconds": 1.0, "upper_seconds": 2.0}
+    shares = {"learned": 0.0, "measured": 0.6, "analytic": 0.4}
+    plan["prediction"] = {"lower_seconds": 1.0, "upper_seconds": 2.0, "shares": shares}
     plan["movement"] = {"moved_bytes": GB, "kept_bytes": GB, "new_bytes": 0}
     for one in plan["ranks"]:
         for tier in ("ddr", "ssd"):

@@ -14,27 +14,17 @@ import numpy as np
 from api.specs.parse import parse_spec
 from api.specs.request import SolveRequest
 from benchmarks.peers.piece_costs import PieceCosts, halved_widths
-from benchmarks.peers.torchrec_options import Cluster, Option, placement_of
 from cost_models.analytic.torchrec import TorchRecModel
 from cost_models.vocabulary import Phase, Scheme
 from planner.options.enumerate import Families, enumerate_families
 from planner.options.schemes.blocks import COLUMN_STEP
+from planner.orchestration.baselines import torchrec_cuts
+from planner.orchestration.baselines.torchrec_cuts import COLUMN_SCHEMES, SCHEMES, torchrec_width
+from planner.orchestration.baselines.torchrec_options import Cluster, Option
 from planner.pricing.memory.ledger import TORCHREC, shard_ledger
 from planner.pricing.price_options import price, shape_work
 from planner.solver.problem import SolverProblem
 
-#: TorchRec 1.8.0: column pieces are the smallest divisor of the width that is at least this.
-TORCHREC_LEAST_PIECE_COLUMNS = 128
-#: By default, TorchRec 1.8.0 does not list grid_shard.
-TORCHREC_SCHEMES = (
-    Scheme.DATA_PARALLEL,
-    Scheme.TABLE_WISE,
-    Scheme.COLUMN_WISE,
-    Scheme.TABLE_COLUMN_WISE,
-    Scheme.ROW_WISE,
-    Scheme.TABLE_ROW_WISE,
-)
-_COLUMN_SCHEMES = (Scheme.COLUMN_WISE, Scheme.TABLE_COLUMN_WISE)
 _COMPUTE = (Phase.FORWARD_COMPUTE, Phase.BACKWARD_COMPUTE, Phase.PREFETCH)
 #: What makes our search look for NeuroShard's kind of plans: whole tables and column pieces, however narrow.
 NEUROSHARD_CONSTRAINTS = {
@@ -57,57 +47,19 @@ def torchrec_cuts_only(spec: Mapping[str, Any]) -> dict[str, Any]:
     """
     tables = []
     for table in spec["model"]["tables"]:
-        width = _torchrec_width(table["embedding_dim"])
+        width = torchrec_width(table["embedding_dim"])
         is_cut = width < table["embedding_dim"]
-        schemes = [scheme.label for scheme in TORCHREC_SCHEMES if is_cut or scheme not in _COLUMN_SCHEMES]
+        schemes = [scheme.label for scheme in SCHEMES if is_cut or scheme not in COLUMN_SCHEMES]
         tables.append(table | {"constraints": {"sharding_types": schemes, "min_partition": width}})
     return {**spec, "model": spec["model"] | {"tables": tables}}
 
 
 def torchrec_options(spec: Mapping[str, Any]) -> tuple[list[list[Option]], Cluster]:
-    """Return the options that TorchRec's enumeration has of each table, at our prices, and the cluster.
-
-    A table of at most 128 columns has no column cut there, but a duplicate of the whole table.
-    """
-    request, families, priced = priced_as_peer(spec)
-    tier = request.problem.cluster.device_tier
-    counted = priced.phase_weight > 0
-    of_table: list[dict[Scheme, int]] = [{} for _ in request.problem.tables]
-    for index, family in enumerate(families.families):
-        of_table[family.table].setdefault(family.scheme, index)
-    first, _ = priced.shapes_of_family
-    tables: list[list[Option]] = []
-    for table, own in zip(request.problem.tables, of_table, strict=True):
-        options = []
-        for scheme in TORCHREC_SCHEMES:
-            width, source = table.embedding_dim, scheme
-            if scheme in _COLUMN_SCHEMES:
-                width = _torchrec_width(table.embedding_dim)
-                source = scheme if width < table.embedding_dim else Scheme.TABLE_WISE
-            if source not in own:
-                continue
-            narrowest = first[own[source]]
-            shape = narrowest + (width - priced.shape_columns[narrowest]) // COLUMN_STEP
-            num_shards = int(priced.shape_ranks[shape]) * (table.embedding_dim // width)
-            options.append(
-                Option(
-                    scheme=scheme.label,
-                    placement=placement_of(scheme.label),
-                    seconds=np.tile(priced.shape_seconds[shape, counted], (num_shards, 1)),
-                    bytes=np.full((num_shards, 1), np.ceil(priced.shape_bytes[shape, tier]), dtype=np.int64),
-                )
-            )
-        tables.append(options)
-    capacity = np.floor(priced.capacity_bytes[:, [tier]]).astype(np.int64)
-    return tables, Cluster(ranks_per_host=priced.ranks_per_host, capacity_bytes=capacity)
-
-
-def _torchrec_width(columns: int) -> int:
-    """Columns of a piece: the smallest divisor of at least 128 that is a multiple of 4, else all."""
-    return next(
-        (width for width in range(TORCHREC_LEAST_PIECE_COLUMNS, columns, COLUMN_STEP) if columns % width == 0),
-        columns,
-    )
+    """Return the options that TorchRec's enumeration has of each table, at our prices, and the cluster."""
+    request = _parsed(spec)
+    families = torchrec_cuts.torchrec_families(request.problem)
+    options = torchrec_cuts.torchrec_options(request.problem, families, _priced_as_peer(request, families))
+    return options.tables, options.cluster
 
 
 def piece_costs(spec: Mapping[str, Any]) -> PieceCosts:
@@ -146,11 +98,20 @@ def piece_costs(spec: Mapping[str, Any]) -> PieceCosts:
 
 def priced_as_peer(spec: Mapping[str, Any]) -> tuple[SolveRequest, Families, SolverProblem]:
     """Return our prices of a spec; with TorchRec's estimator, shapes have the bytes that TorchRec believes in."""
-    request = parse_spec(json.dumps(spec).encode())
-    problem, families = request.problem, enumerate_families(request.problem)
+    request = _parsed(spec)
+    families = enumerate_families(request.problem)
+    return request, families, _priced_as_peer(request, families)
+
+
+def _parsed(spec: Mapping[str, Any]) -> SolveRequest:
+    return parse_spec(json.dumps(spec).encode())
+
+
+def _priced_as_peer(request: SolveRequest, families: Families) -> SolverProblem:
+    problem = request.problem
     priced = price(problem, families, request.cost_model)
     if isinstance(request.cost_model, TorchRecModel):
         work, table = shape_work(problem, families), priced.shape_table
         held = shard_ledger(problem, work, table=table, stored_rows=work.shard_rows, ledger=TORCHREC)
         priced = replace(priced, shape_bytes=held.by_tier())
-    return request, families, priced
+    return priced

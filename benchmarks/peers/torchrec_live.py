@@ -2,7 +2,7 @@
 
     python benchmarks/peers/torchrec_live.py SPEC.json ... [--kernels fused dense] [--time-limit SECONDS]
 
-Prints TorchRec's slowest rank and time next to those of ``torchrec_greedy`` on the same options. No
+Prints TorchRec's slowest rank and time next to those of the re-made search on the same options. No
 accelerator is needed: tables are on the meta device and the topology is only described. The planner
 has its default settings; what a spec says beyond tables, batch, pipeline, cluster and capacity is not read.
 """
@@ -19,14 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers import torchrec_greedy
-from benchmarks.peers.torchrec_options import (
-    MILLISECONDS_PER_SECOND,
-    PERF_PARTS,
-    Cluster,
-    Option,
-    placement_of,
-)
+from benchmarks.peers.torchrec_options import MILLISECONDS_PER_SECOND, PERF_PARTS
+from planner.orchestration.baselines.torchrec_options import Cluster, Option, placement_of
+from planner.orchestration.baselines.torchrec_search import search
 
 _CURVE_POINTS = 101  # of a miss curve whose area TorchRec asks for (``cacheability``)
 
@@ -307,7 +302,8 @@ def main(arguments: list[str] | None = None) -> int:
     for path in given.specs:
         spec = json.loads(path.read_text())
         theirs = plan(spec, kernels=given.kernels, time_limit_seconds=given.time_limit)
-        ours = torchrec_greedy.search(theirs.tables, theirs.cluster, time_limit_seconds=given.time_limit)
+        limit_seconds = math.inf if given.time_limit is None else given.time_limit
+        ours = search(theirs.tables, theirs.cluster, time_limit_seconds=limit_seconds, packs_all=True)
         cells = [f"{spec['name']:<28}"]
         for result in (theirs, ours):
             packed = f"{result.num_packed}/{result.num_proposals}"

@@ -36,10 +36,17 @@ PlanFunction = Callable[..., PlanResult]
 
 
 def plan_in_full(problem: Problem, **options: Any) -> PlanResult:
-    """Call ``planner.pipeline.plan``, which is loaded where solves run: a server that hands them out needs it not."""
+    """Plan a problem, and compare the plan with others.
+
+    The planner is loaded where solves run: a server that hands them out needs it not.
+    """
+    from planner.orchestration.baselines.compare import with_baselines
     from planner.pipeline import plan
 
-    return plan(problem, **options)
+    result = plan(problem, **options)
+    if result.plan is None:
+        return result
+    return replace(result, plan=with_baselines(result.plan, problem, options["cost_model"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cost_models.vocabulary import Evidence, Phase, Scheme, Tier
+from planner.domain.plan.baseline import Baseline
 from planner.domain.plan.diagnosis import Diagnosis
 from planner.domain.plan.goals import GoalResult
 from planner.domain.plan.growth import TableGrowth
@@ -218,6 +219,7 @@ class Plan:
     group_sizes: tuple[GroupSize, ...] = ()  # all that were considered, in increasing order; () without a choice
     kv_cache_sizes: tuple[KvCacheSize, ...] = ()  # the same of the cache of keys and values
     index_dedup_settings: tuple[IndexDedupSetting, ...] = ()  # those that were considered; () without a choice
+    baselines: tuple[Baseline, ...] = ()  # what the plan is compared with; () of plans that nothing was compared with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

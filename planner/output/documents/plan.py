@@ -34,6 +34,7 @@ from planner.output.documents.step import (
     TierDocument,
     WholeStepDocument,
 )
+from planner.output.documents.verdict import BaselineDocument, PlanVerdictDocument
 
 
 class ShardDocument(TypedDict):
@@ -169,8 +170,13 @@ class HeadDocument(TypedDict):
 
 
 class SearchDocument(TypedDict):
-    """How a plan was found."""
+    """How a plan was found, and how good it is."""
 
+    verdict: Annotated[PlanVerdictDocument | None, "How good the plan is; null of plans of earlier versions."]
+    baselines: Annotated[
+        list[BaselineDocument] | None,
+        "What the plan is compared with; null of plans that were found on the way to another, or not searched for.",
+    ]
     surrogate: Annotated[SurrogateDocument | None, "The additive model of the search; null without one."]
     gap_parts: Annotated[
         GapPartsDocument | None,

@@ -1,10 +1,11 @@
-"""How good a plan is at first glance: how near the best possible, what its step waits for, how well prices are known.
+"""How good a plan is at first glance: against others, how near the best, what its step waits for, how sure prices are.
 
 All of it is read from the plan document, so that every reader comes to the same verdict.
 """
 
 from dataclasses import dataclass
 
+from planner.domain.plan.baseline import LEGAL, NOT_MADE, PREVIOUS_PLAN, TABLE_WISE_BY_SIZE, TORCHREC_GREEDY
 from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.shard_groups import rank_loads
 
@@ -31,9 +32,19 @@ class PriceErrors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Another plan, and how its objective compares."""
+
+    name: str  # of the baseline
+    state: str  # of the baseline
+    ratio: float | None  # its seconds over those of the plan; None if they say nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What a person wants to know of a plan first."""
 
+    comparisons: tuple[Comparison, ...]  # with the default, and with the plan that runs now
     most_above_best: float | None  # fraction of the bound; None if the bound says nothing
     longest_phase: LongestPhase | None  # None of a plan without counted seconds
     prices: PriceErrors | None  # None if the cost model says nothing of its errors
@@ -43,10 +54,26 @@ def verdict_of(plan: CompactPlanDocument) -> Verdict:
     """Return the verdict on a plan document; plans of earlier versions may lack parts."""
     gap = plan["objective"]["relative_gap"]
     return Verdict(
+        comparisons=_comparisons(plan),
         most_above_best=None if gap is None or gap >= LARGEST_GAP_SHOWN else gap,
         longest_phase=_longest_phase(plan),
         prices=_prices(plan),
     )
+
+
+def _comparisons(plan: CompactPlanDocument) -> tuple[Comparison, ...]:
+    """Return the comparison with TorchRec's plan, else with whole tables if a job can train so, and with the last plan.
+
+    A default that no job can train with is a comparison, too: to have a plan at all is what the plan is better by.
+    """
+    found = {
+        one["name"]: Comparison(name=one["name"], state=one["state"], ratio=one["ratio"])
+        for one in plan.get("baselines") or ()
+        if one["state"] != NOT_MADE
+    }
+    defaults = [found[name] for name in (TORCHREC_GREEDY, TABLE_WISE_BY_SIZE) if name in found]
+    trainable = [one for one in defaults if one.state == LEGAL]
+    return (*(trainable or defaults)[:1], *(one for one in found.values() if one.name == PREVIOUS_PLAN))
 
 
 def _longest_phase(plan: CompactPlanDocument) -> LongestPhase | None:

@@ -8,6 +8,7 @@ import numpy as np
 from cost_models.arrays import Ints
 from planner.domain.formats.canonical_json import plan_digest
 from planner.domain.formats.compaction import columns_of, groups_of
+from planner.domain.plan.baseline import Baseline
 from planner.domain.plan.movement import Movement
 from planner.domain.plan.placement import TablePlacement
 from planner.domain.plan.plan import Evaluation, Plan, Prediction
@@ -37,6 +38,9 @@ from planner.output.documents.step import (
     TierDocument,
     WholeStepDocument,
 )
+from planner.output.documents.verdict import BaselineDocument, PlanVerdictDocument
+from planner.output.explain.text.verdict import verdict_text
+from planner.output.explain.verdict import verdict_of
 from planner.output.exporters.image import image_of
 from planner.pricing.checkpoint import late_upload
 
@@ -80,6 +84,8 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         **_step_loads(evaluation, plan),  # type: ignore[typeddict-item]  # pod_size follows below
         "ranks": columns_of([image_of(RankDocument, load) for load in evaluation.ranks], "rank"),
         "checkpoint": None if evaluation.checkpoint is None else _compact_checkpoint(evaluation.checkpoint),
+        "verdict": None,
+        "baselines": [_baseline(one, evaluation.objective_seconds) for one in plan.baselines] or None,
         "surrogate": None if plan.surrogate is None else image_of(SurrogateDocument, plan.surrogate),
         "gap_parts": None if plan.gap_parts is None else image_of(GapPartsDocument, plan.gap_parts),
         "objectives": [image_of(OrderedObjectiveDocument, goal) for goal in plan.goals] or None,
@@ -102,6 +108,8 @@ def to_document(plan: Plan, *, name: str, spec_digest: str, hardware_profile: st
         document["kv_cache_bytes"] = round(plan.placement.kv_cache_bytes)
     if plan.placement.use_index_dedup:
         document["use_index_dedup"] = True
+    verdict = verdict_of(document)
+    document["verdict"] = image_of(PlanVerdictDocument, verdict, text=verdict_text(verdict))
     return {**document, "plan_digest": plan_digest(document)}
 
 
@@ -152,6 +160,17 @@ def _bytes_by_table(plan: Plan) -> Iterator[Ints]:
     for table in plan.placement.tables:
         start, end = end, end + len(table.shards)
         yield sizes[start:end]
+
+
+def _baseline(baseline: Baseline, plan_seconds: float) -> BaselineDocument:
+    seconds = baseline.objective_seconds
+    return image_of(
+        BaselineDocument,
+        baseline,
+        ratio=None if seconds is None or plan_seconds <= 0 else seconds / plan_seconds,
+        issue=baseline.issue or None,
+        detail=baseline.detail or None,
+    )
 
 
 def _movement(movement: Movement) -> MovementDocument:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from cost_models.vocabulary import Evidence, Kernel, Phase, Scheme, Tier
+from planner.domain.plan.baseline import LEGAL, NO_PLAN, TABLE_WISE_BY_SIZE, TORCHREC_GREEDY, Baseline
 from planner.domain.plan.goals import GoalResult, TradePoint
 from planner.domain.plan.growth import GrowthStep, TableGrowth
 from planner.domain.plan.index_dedup import IndexDedupLoad, IndexDedupSetting
@@ -66,6 +67,10 @@ def whole_plan() -> Plan:
             is_bound_final=False,
         ),
         late_gain_seconds=0.02,
+        baselines=(
+            Baseline(name=TORCHREC_GREEDY, state=LEGAL, objective_seconds=2.0, detail="the best of 20 proposals"),
+            Baseline(name=TABLE_WISE_BY_SIZE, state=NO_PLAN, issue="rank 0 is too full"),
+        ),
         kv_cache_sizes=(
             KvCacheSize(
                 bytes=1e8,

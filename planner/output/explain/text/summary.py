@@ -18,21 +18,17 @@ from planner.output.explain.verdict import verdict_of
 #: Lines of a summary: a terminal of 24 lines also has the name of the file and the next prompt.
 MAX_LINES = 22
 _MAX_PHASES = 3
+_LINES_OF_NO_PHASE = 3  # an empty line, names of columns, and what is left out
 _MAX_CUTS = 2
 _MAX_TIERS = 2
 
 
 def summarise_plan(plan: CompactPlanDocument) -> str:
     """Return the summary of a plan document, at most ``MAX_LINES`` lines of 80 columns."""
-    sections = (
-        _heading(plan),
-        paragraph(verdict_text(verdict_of(plan))),
-        _objective(plan),
-        _phases(plan),
-        _ranks(plan),
-        _cuts(plan),
-    )
-    return "\n".join(line for lines in sections for line in lines)
+    above = [*_heading(plan), *paragraph(verdict_text(verdict_of(plan))), *_objective(plan)]
+    below = [*_ranks(plan), *_cuts(plan)]
+    room = MAX_LINES - len(above) - len(below) - _LINES_OF_NO_PHASE
+    return "\n".join([*above, *_phases(plan, max(1, min(room, _MAX_PHASES))), *below])
 
 
 def _heading(plan: CompactPlanDocument) -> list[str]:
@@ -70,17 +66,17 @@ def _objective(plan: CompactPlanDocument) -> list[str]:
     return lines
 
 
-def _phases(plan: CompactPlanDocument) -> list[str]:
-    """Return the phases that take longest, each with its share of all seconds that count."""
+def _phases(plan: CompactPlanDocument, most: int) -> list[str]:
+    """Return the phases that take longest, ``most`` of them, each with its share of all seconds that count."""
     counted_phases = [phase for phase in plan["phases"] if phase["seconds"] > 0 and phase.get("counted", True)]
     total = sum(phase["seconds"] for phase in counted_phases)
     if not counted_phases:
         return []
     longest = sorted(counted_phases, key=lambda phase: -phase["seconds"])
     rows: list[tuple[str, ...]] = [("phase", "seconds", "share", "mean", "slowest rank")]
-    rows += [_phase_row(phase, total) for phase in longest[:_MAX_PHASES]]
+    rows += [_phase_row(phase, total) for phase in longest[:most]]
     lines = ["", *columns(rows)]
-    if rest := longest[_MAX_PHASES:]:
+    if rest := longest[most:]:
         seconds = sum(phase["seconds"] for phase in rest)
         lines.append(f"  ... and {counted(len(rest), 'more phase')}: {format_seconds(seconds)}")
     return lines

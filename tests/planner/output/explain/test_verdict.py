@@ -1,13 +1,16 @@
-"""The verdict on a plan: distance to the best, the longest phase, how well prices are known; all from the document."""
+"""The verdict on a plan: against others, distance to the best, the longest phase, how well prices are known."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.output.explain.text.verdict import verdict_text
 from planner.output.explain.verdict import verdict_of
+from planner.output.exporters.generic import to_document
 from tests.support.planning.long_plans import compact, explain_plan
 from tests.support.planning.plan_documents import document
+from tests.support.planning.whole_plan import whole_plan
 
 PREDICTION = {
     "coverage": 0.9,
@@ -67,3 +70,54 @@ def test_a_plan_without_seconds_has_no_phase() -> None:
 def test_the_long_text_begins_with_it() -> None:
     heading = " ".join(explain_plan(document(prediction=PREDICTION)).split("\n\n")[0].split())
     assert heading.endswith(text(document(prediction=PREDICTION)))
+
+
+def baseline(name: str, state: str = "legal", ratio: float | None = None) -> dict[str, Any]:
+    seconds = None if ratio is None else ratio * 0.005
+    return {"name": name, "state": state, "objective_seconds": seconds, "ratio": ratio, "issue": None, "detail": None}
+
+
+@pytest.mark.parametrize(
+    ("baselines", "words"),
+    [
+        ([baseline("torchrec_greedy", ratio=3.14)], "3.1x faster than the default (TorchRec's greedy, priced alike)"),
+        ([baseline("torchrec_greedy", ratio=1.154)], "1.15x faster than the default (TorchRec's greedy, priced alike)"),
+        ([baseline("torchrec_greedy", ratio=1.004)], "as fast as the default (TorchRec's greedy, priced alike)"),
+        ([baseline("torchrec_greedy", ratio=0.8)], "1.25x slower than the default (TorchRec's greedy, priced alike)"),
+        ([baseline("torchrec_greedy", "no_plan")], "the default (TorchRec's greedy) finds no plan that fits"),
+        ([baseline("torchrec_greedy", "illegal", 2.0)], "the default (TorchRec's greedy) gives no plan that works"),
+        (
+            [baseline("torchrec_greedy", "illegal", 2.0), baseline("table_wise_by_size", ratio=4.0)],
+            "4.0x faster than whole tables, placed by size (priced alike)",
+        ),
+        (
+            [baseline("torchrec_greedy", "not_made"), baseline("table_wise_by_size", "illegal", 2.0)],
+            "placing whole tables by size gives no plan that works",
+        ),
+        (
+            [
+                baseline("torchrec_greedy", ratio=3.0),
+                baseline("table_wise_by_size", ratio=4.0),
+                baseline("previous_plan", ratio=1.2),
+            ],
+            "3.0x faster than the default (TorchRec's greedy, priced alike); 1.20x faster than the plan that runs now",
+        ),
+    ],
+)
+def test_it_begins_with_what_the_plan_is_compared_with(baselines: list[dict[str, Any]], words: str) -> None:
+    assert text(document(baselines=baselines)).startswith(f"{words}; at most 11.11%")
+
+
+def test_the_document_has_the_verdict_in_words_and_figures() -> None:
+    plan = to_document(whole_plan(), name="m", spec_digest="sha256:s", hardware_profile="test")
+    assert plan["verdict"] is not None
+    assert plan["verdict"]["text"] == verdict_text(verdict_of(plan))
+    assert plan["verdict"]["most_above_best"] == plan["objective"]["relative_gap"]
+    seconds = plan["objective"]["seconds"]
+    assert [(one["name"], one["ratio"]) for one in plan["baselines"] or ()] == [
+        ("torchrec_greedy", 2.0 / seconds),
+        ("table_wise_by_size", None),
+    ]
+    bare = to_document(replace(whole_plan(), baselines=()), name="m", spec_digest="sha256:s", hardware_profile="test")
+    assert bare["baselines"] is None
+    assert bare["plan_digest"] == plan["plan_digest"]  # what a plan is compared with determines nothing

@@ -43,11 +43,15 @@ def test_it_fits_a_screen_whatever_the_plan_has() -> None:
     shares = {"learned": 0.0, "measured": 0.6, "analytic": 0.4}
     plan["prediction"] = {"lower_seconds": 1.0, "upper_seconds": 2.0, "shares": shares}
     plan["movement"] = {"moved_bytes": GB, "kept_bytes": GB, "new_bytes": 0}
+    plan["baselines"] = [
+        {"name": name, "state": "legal", "objective_seconds": 9.0, "ratio": 1234.5, "issue": None, "detail": None}
+        for name in ("torchrec_greedy", "table_wise_by_size", "previous_plan")
+    ]
     for one in plan["ranks"]:
         for tier in ("ddr", "ssd"):
             one["bytes"][tier] = one["capacity_bytes"][tier] = GB
     lines = summary(plan).splitlines()
     assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= 80
-    assert "... and 6 more phases" in summary(plan)
+    assert "... and 8 more phases" in summary(plan)  # the verdict takes their lines
     assert "7 otherwise" in summary(plan)

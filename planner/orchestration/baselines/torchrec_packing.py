@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.peers.torchrec_options import Cluster, Option, Placement, added
+from planner.orchestration.baselines.torchrec_options import Cluster, Option, Placement, added
 
 SortBy = Literal["bytes", "seconds"]
 Ranks = NDArray[np.int64]
@@ -57,14 +57,12 @@ def pack(chosen: Sequence[PreparedOption], cluster: Cluster, *, sort_by: SortBy 
     """
     packing = _Packing(cluster, num_phases=chosen[0].seconds.shape[1])
     ranks: list[Ranks | None] = [None] * len(chosen)
-    rest = []
-    for table, option in enumerate(chosen):
-        if option.placement is not Placement.WORLD:
-            rest.append(table)
-            continue
-        ranks[table] = packing.world(option)
-        if ranks[table] is None:
-            return None
+    everywhere = [table for table, option in enumerate(chosen) if option.placement is Placement.WORLD]
+    if not packing.world([chosen[table] for table in everywhere]):
+        return None
+    for table in everywhere:
+        ranks[table] = packing.everyone
+    rest = [table for table, option in enumerate(chosen) if option.placement is not Placement.WORLD]
     if sort_by == "bytes":
         rest.sort(key=lambda table: chosen[table].sum_bytes, reverse=True)
     else:
@@ -86,13 +84,19 @@ class _Packing:
         self._load = np.zeros((num_ranks, num_phases))
         self._total = np.zeros(num_ranks)
         everyone = np.arange(num_ranks)
-        self._everyone = everyone
+        self.everyone = everyone
         #: Ranks by number on their host, then by host: argmin over it settles ties as TorchRec does.
         self._by_seat = np.lexsort((everyone, everyone % per_host))
 
-    def world(self, option: PreparedOption) -> Ranks | None:
-        """Place one shard on every rank."""
-        return self._on_each(option, slice(0, len(option.bytes)), self._everyone)
+    def world(self, options: Sequence[PreparedOption]) -> bool:
+        """Place one shard of each on every rank, in order; return whether they fit."""
+        for option in options:
+            if option.num_shards != len(self.everyone):
+                return False
+            self._free -= option.bytes
+            self._load += option.seconds
+        self._total = added(self._load)
+        return bool((self._free >= 0).all())
 
     def place(self, option: PreparedOption) -> Ranks | None:
         """Place an option that is not bound to all ranks."""
@@ -101,7 +105,7 @@ class _Packing:
         if option.placement is Placement.HOSTS:
             return self._on_hosts(option)
         for host in self._hosts_by_load():
-            members = self._everyone[host * self._per_host : (host + 1) * self._per_host]
+            members = self.everyone[host * self._per_host : (host + 1) * self._per_host]
             if option.placement is Placement.HOST_ROWS:
                 found = self._on_each(option, slice(0, len(option.bytes)), members)
             else:
@@ -137,7 +141,7 @@ class _Packing:
             rank = members[np.where(fits, self._total[members], np.inf).argmin()]
             self._free[rank] -= option.bytes[shard]
             self._load[rank] += option.seconds[shard]
-            self._total[rank] = added(self._load[rank])
+            self._total[rank] = sum(self._load[rank].tolist())  # from left to right
             ranks[shard] = rank
         return ranks
 
@@ -163,7 +167,7 @@ class _Packing:
                 self._on_each(
                     option,
                     slice(piece * self._per_host, (piece + 1) * self._per_host),
-                    self._everyone[host * self._per_host : (host + 1) * self._per_host],
+                    self.everyone[host * self._per_host : (host + 1) * self._per_host],
                 )
                 for piece, host in enumerate(window)
             ]

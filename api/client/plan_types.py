@@ -83,6 +83,41 @@ class ReplicaGroupsDocument(TypedDict):
     include_optimizer_state: bool
 
 
+class LongestPhaseDocument(TypedDict):
+    """The phase that the objective has most of."""
+
+    #: Phase.
+    name: str
+    #: Of the objective's phases.
+    share: float
+    #: The rank that all wait for.
+    slowest_rank: int
+
+
+class PriceErrorsDocument(TypedDict):
+    """How well the prices of a plan are known."""
+
+    #: Of the seconds of all ranks: learned, or from measured numbers alone.
+    measured_share: float
+    #: Of the objective, by which the plan may be faster.
+    lower_fraction: float
+    #: Of the objective, by which the plan may be slower.
+    upper_fraction: float
+
+
+class PlanVerdictDocument(TypedDict):
+    """How good a plan is, in words and figures."""
+
+    #: The verdict in words.
+    text: str
+    #: Fraction of the bound by which the plan may be slower; null if the bound says nothing.
+    most_above_best: NotRequired[float | None]
+    #: null of a plan without counted seconds.
+    longest_phase: NotRequired[LongestPhaseDocument | None]
+    #: null if the cost model says nothing of its errors.
+    prices: NotRequired[PriceErrorsDocument | None]
+
+
 class PlanDocument(TypedDict):
     """A sharding plan. Geometry is what counts; the rest is read by people and launchers."""
 
@@ -104,5 +139,7 @@ class PlanDocument(TypedDict):
     replica_groups: NotRequired[ReplicaGroupsDocument]
     #: Of every rank, left to keys and values of users; only of plans next to such a cache. Unit: bytes.
     kv_cache_bytes: NotRequired[int]
+    #: How good the plan is; null of plans of earlier versions.
+    verdict: NotRequired[PlanVerdictDocument | None]
     #: Every table of the model.
     tables: list[TableDocument]

@@ -280,6 +280,16 @@ def test_the_plan_of_the_service_is_a_sharding_plan_with_the_settings_of_the_run
     assert plan["item"].cache_params is None
 
 
+def test_the_log_says_how_good_the_plan_is(caplog: pytest.LogCaptureFixture) -> None:
+    asked = planner(Service())
+    with caplog.at_level(logging.INFO, "api.client.torchrec.planner"):
+        asked.plan(Model(), SHARDERS)
+    assert asked.document is not None
+    (line,) = [one.getMessage() for one in caplog.records if one.name == "api.client.torchrec.planner"]
+    verdict = asked.document["verdict"]
+    assert line == f"plan {asked.document['plan_digest']}, source service: {verdict['text']}"
+
+
 def problem(status: int) -> ProblemError:
     return ProblemError(status, {"title": "some title", "detail": "some detail"})
 

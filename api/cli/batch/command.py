@@ -31,9 +31,12 @@ from api.specs.references.statistics import FindStatistics
 from cost_models.errors import CostModelError
 from planner.domain.formats.canonical_json import digest
 from planner.domain.formats.compaction import compact_document
+from planner.domain.plan.baseline import LEGAL, TORCHREC_GREEDY
 from planner.errors import InvalidProblem, PlannerError, UnsupportedRequest
 from planner.output.documents.compact_plan import CompactPlanDocument
 from planner.output.explain.text.layout import paragraph
+from planner.output.explain.text.verdict import verdict_text
+from planner.output.explain.verdict import verdict_of
 from planner.solver.problem import Reason
 
 #: Plans one spec, as normalised canonical bytes or as it was sent; returns what became of it, and the plan.
@@ -232,6 +235,8 @@ def _outcome_of(blank: Outcome, document: CompactPlanDocument, spec: bytes) -> O
     """Return the outcome of a solve that found a plan of a spec."""
     objective, provenance = document["objective"], document["provenance"]
     figures, _ = figures_of(document, machines_of(json.loads(spec), {}))
+    verdict = verdict_of(document)
+    legal = {one.name: one.ratio for one in verdict.comparisons if one.state == LEGAL}
     return replace(
         blank,
         state="planned",
@@ -242,6 +247,8 @@ def _outcome_of(blank: Outcome, document: CompactPlanDocument, spec: bytes) -> O
         world_size=document.get("replica_groups", document)["world_size"],
         solver_seconds=provenance["solver_seconds"],
         samples_per_second=figures.samples_per_second,
+        torchrec_ratio=legal.get(TORCHREC_GREEDY),
+        verdict=verdict_text(verdict),
         is_whole_step=None if figures.samples_per_second is None else figures.is_whole_step,
     )
 

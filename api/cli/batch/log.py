@@ -30,6 +30,8 @@ class Outcome:
     solver_seconds: float | None = None
     samples_per_second: float | None = None  # of all ranks together
     is_whole_step: bool | None = None  # whether these samples pass the dense part, or embeddings alone
+    torchrec_ratio: float | None = None  # seconds of what TorchRec's planner makes, over those of the plan
+    verdict: str = ""
     detail: str = ""
 
     @classmethod

@@ -18,8 +18,8 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def summary_table(outcomes: Sequence[Outcome], shapes: Sequence[str]) -> Table:
-    """Return the step time and the gap of every model on some shapes."""
-    table = Table(title="Objective (gap)", title_justify="left")
+    """Return the step time of every model on some shapes, its gap, and how fast it is against TorchRec's plan."""
+    table = Table(title="Objective (gap, speed against TorchRec's greedy)", title_justify="left")
     table.add_column("model", overflow="fold")
     for shape in shapes:
         table.add_column(shape or _OWN, justify="right", overflow="fold")
@@ -55,8 +55,9 @@ def summary_csv(outcomes: Sequence[Outcome]) -> bytes:
 def _cell(outcome: Outcome) -> str:
     if outcome.seconds is None:
         return outcome.state
-    gap = "" if outcome.relative_gap is None else f" ({outcome.relative_gap:.1%})"
-    return f"{1000 * outcome.seconds:.4g} ms{gap}"
+    gap = [] if outcome.relative_gap is None else [f"{outcome.relative_gap:.1%}"]
+    ratio = [] if outcome.torchrec_ratio is None else [f"{outcome.torchrec_ratio:.2f}x"]
+    return f"{1000 * outcome.seconds:.4g} ms" + (f" ({', '.join(gap + ratio)})" if gap or ratio else "")
 
 
 def _harmless(value: object) -> object:

@@ -94,6 +94,7 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
         """
         spec = self.spec_of(module, sharders)
         self.document, _ = parse_plan(self._ask(spec))
+        self._log_verdict(self.document)
         used = uses_index_dedup(module, get_default_sharders() if sharders is None else sharders)
         if differences := index_dedup_differences(self.document, used):
             raise PlanRejected([one.text for one in differences], verdict_of(differences))
@@ -130,6 +131,8 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
         )
         plan = agreed.sharding_plan()
         self.document = agreed.document
+        if self.document is not None and dist.get_rank(pg) == 0:
+            self._log_verdict(self.document)
         return with_runtime_settings(plan, self._constraints)
 
     def spec_of(self, module: nn.Module, sharders: Sequence[ModuleSharder[nn.Module]] | None = None) -> Spec:
@@ -138,7 +141,7 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
         Raises
         ------
         UnsupportedModel
-            The model, or what was said of it, cannot be planned.
+            The model, or what was text of it, cannot be planned.
         """
         given = get_default_sharders() if sharders is None else sharders
         limits = sharder_limits(module, given, self._device)
@@ -156,6 +159,12 @@ class ServicePlanner(ShardingPlanner):  # type: ignore[misc]
         if uses_index_dedup(module, given):
             spec["model"]["use_index_dedup"] = "on"
         return {**_with_poolings(spec, tables, poolings), **self._changes}
+
+    def _log_verdict(self, document: PlanDocument) -> None:
+        """Say in the log how good the plan is, in the words of the plan's summary."""
+        verdict = document.get("verdict")
+        text = "" if verdict is None else f": {verdict['text']}"
+        log.info("plan %s, source %s%s", document["plan_digest"], self.source, text)
 
     @property
     def _device(self) -> str:

@@ -1,4 +1,4 @@
-"""The types of the launcher's client, as Python: the part of the plan document that determines training."""
+"""The types of the launcher's client, as Python: what determines training in a plan document, and the verdict."""
 
 import inspect
 import re
@@ -11,6 +11,7 @@ from planner.domain.formats import compact_form, reshard_bands
 from planner.domain.formats.canonical_json import DERIVED_SHARD_KEYS, DIGEST_KEYS, OPTIONAL_DIGEST_KEYS
 from planner.output.documents.plan import PlanDocument, ShardDocument, TableDocument
 from planner.output.documents.replica_groups import ReplicaGroupsDocument
+from planner.output.documents.verdict import LongestPhaseDocument, PlanVerdictDocument, PriceErrorsDocument
 
 WIDTH = 120
 #: Where definitions stand, which is in front of their names.
@@ -46,8 +47,9 @@ def client_types_text() -> str:
         optional_digest_keys=_source(OPTIONAL_DIGEST_KEYS),
         derived_shard_keys=_source(DERIVED_SHARD_KEYS),
     )
-    plan = _class_source(PlanDocument, only={"plan_digest", *DIGEST_KEYS, *OPTIONAL_DIGEST_KEYS})
-    parts = (ShardDocument, TableDocument, ReplicaGroupsDocument)
+    plan = _class_source(PlanDocument, only={"plan_digest", "verdict", *DIGEST_KEYS, *OPTIONAL_DIGEST_KEYS})
+    of_verdict = (LongestPhaseDocument, PriceErrorsDocument, PlanVerdictDocument)
+    parts = (ShardDocument, TableDocument, ReplicaGroupsDocument, *of_verdict)
     return "\n\n".join((header, *map(_class_source, parts), plan))
 
 

@@ -56,6 +56,8 @@ def test_every_spec_is_planned_on_every_shape(run: Run, tmp_path: Path) -> None:
         assert float(row["seconds"]) == plan["objective"]["seconds"]
         assert float(row["samples_per_second"]) == pytest.approx(16 * plan["world_size"] / float(row["seconds"]))
         assert row["is_whole_step"] == "False"
+        assert row["verdict"] == plan["verdict"]["text"]
+        assert float(row["torchrec_ratio"]) == plan["baselines"][0]["ratio"]
         again = run("evaluate", str(out / f"{row['name']}.spec.json"), str(out / f"{row['name']}.plan.json"))
         assert again.code == 0, again.err  # of the shape, and not of the spec's own cluster
     assert "4 planned" in answer.err
@@ -304,6 +306,29 @@ def test_statistics_that_specs_name_are_given_next_to_them(run: Run, tmp_path: P
 def test_a_place_without_specs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no spec there"):
         items_of([str(tmp_path)], [], [], [])
+
+
+@pytest.mark.parametrize(
+    ("gap", "ratio", "cell"),
+    [
+        (0.045, 1.154, "3 ms (4.5%, 1.15x)"),
+        (None, 1.154, "3 ms (1.15x)"),
+        (0.045, None, "3 ms (4.5%)"),
+        (None, None, "3 ms "),
+    ],
+)
+def test_the_table_has_gap_and_speed_against_torchrec(gap: float | None, ratio: float | None, cell: str) -> None:
+    outcome = Outcome(
+        name="a",
+        model="a",
+        shape="",
+        request_digest="",
+        state="planned",
+        seconds=0.003,
+        relative_gap=gap,
+        torchrec_ratio=ratio,
+    )
+    assert cell in summary_text([outcome], width=80)
 
 
 def test_texts_that_a_spreadsheet_would_run_are_defused() -> None:

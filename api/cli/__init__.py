@@ -9,10 +9,13 @@ solver and a web framework that it does not use.
 
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer._completion_classes import completion_init
+from typer._completion_shared import get_completion_script, install
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
@@ -60,6 +63,9 @@ _COMMANDS = {
     "webhooks": ("admin.webhooks", "Say where a service posts what happened."),
 }
 
+#: The variable by which shells ask for words that complete a line.
+_COMPLETE = "_SHARDPLAN_COMPLETE"
+
 
 class _Commands(TyperGroup):
     """Imports the command that is run; of the others it knows names and summaries."""
@@ -84,7 +90,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    add_completion=False,  # Typer's own options ignore the shell that is named
 )
+completion_init()
 for _name, (_, _summary) in _COMMANDS.items():
     app.command(_name, short_help=_summary)(lambda: None)  # in the place of the command
 
@@ -95,11 +103,47 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+class _Shell(StrEnum):
+    """The shells that can complete command lines."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def _install_completion(shell: _Shell | None) -> None:
+    if shell is not None:
+        _, path = install(shell, prog_name="shardplan", complete_var=_COMPLETE)
+        typer.echo(f"{shell} completes shardplan in new terminals: {path}")
+        raise typer.Exit
+
+
+def _show_completion(shell: _Shell | None) -> None:
+    if shell is not None:
+        typer.echo(get_completion_script(prog_name="shardplan", complete_var=_COMPLETE, shell=shell))
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
     ] = False,
+    _install: Annotated[
+        _Shell | None,
+        typer.Option(
+            "--install-completion", callback=_install_completion, is_eager=True, help="Set up completion for a shell."
+        ),
+    ] = None,
+    _show: Annotated[
+        _Shell | None,
+        typer.Option(
+            "--show-completion",
+            callback=_show_completion,
+            is_eager=True,
+            help="Print the completion script of a shell.",
+        ),
+    ] = None,
 ) -> None:
     """Plan how the embedding tables of a recommendation model are cut and placed on a cluster."""
 

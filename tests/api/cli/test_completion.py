@@ -17,7 +17,8 @@ from tests.support.service.live import Live
 from tests.support.service.specs import tiny
 from tests.support.waiting import PATIENCE_SECONDS
 
-SHELLS = ["bash", "zsh", "fish"]
+#: What each shell's script has, and no other's.
+SHELLS = {"bash": "complete -o", "zsh": "#compdef", "fish": "complete --command"}
 TINY_SERVER = "http://planner"
 
 Completed = Callable[..., str]
@@ -95,6 +96,11 @@ def test_the_script_of_a_shell_is_shown(run: Run, shell: str) -> None:
     answer = run("--show-completion", shell)
     assert answer.code == 0
     assert "shardplan" in answer.out
+    assert [name for name, words in SHELLS.items() if words in answer.out] == [shell]
+
+
+def test_a_shell_must_be_named(run: Run) -> None:
+    assert run("--show-completion").code == run("--install-completion", "tcsh").code == 1
 
 
 def test_bash_completes_after_it_is_installed(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from tests.support.brute_force.whole_optimum import Listed, listed_problems
 from tests.support.planning.exhaustive import assignments_in_order
 from tests.support.thorough import THOROUGH
 
-_NUM_SPECS = 400 if THOROUGH else 24
+_NUM_SPECS = 400 if THOROUGH else 8
 _MOST_PLANS = 300
 _LIMITS = SolveLimits(time_limit_seconds=600.0, work_limit_seconds=0.4, relative_gap=0.0)
 _WITHIN = 1 + 1e-7

@@ -51,7 +51,9 @@ def result(server: Server, study_id: str) -> tuple[object, list[dict[str, Any]]]
     return study["answer"], [{name: point.get(name) for name in SAME} for point in points]
 
 
-@pytest.mark.parametrize("study", [STUDY, SCENARIOS], ids=["sweep", "scenarios"])
+@pytest.mark.parametrize(
+    "study", [pytest.param(STUDY, marks=thorough, id="sweep"), pytest.param(SCENARIOS, id="scenarios")]
+)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=thorough) for seed in range(1, 6))])
 def test_a_study_that_was_killed_ends_as_one_that_was_not(
     root: Path, tmp_path: Path, seed: int, study: dict[str, object]

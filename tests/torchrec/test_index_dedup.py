@@ -24,6 +24,7 @@ from api.specs.parse import parse_spec
 from api.specs.plans.document import read_plan
 from cost_models.vocabulary import Tier
 from planner.pricing.placed_work import PlacedWork
+from tests.support.thorough import thorough
 from tests.support.torchrec.hand_plans import SEQUENCES, hand_plan
 from tests.support.torchrec.harness import LEAST_MOVE, TOLERANCE, Case, outcomes, run_cases
 from tests.support.torchrec.model import BATCH_SIZE_PER_RANK, NUM_STEPS, TableSpec, batches
@@ -114,6 +115,7 @@ def test_ids_are_exchanged_as_priced_and_training_is_the_same(tmp_path: Path) ->
     assert [all_ids["row_wise"], unique_ids["row_wise"]] == np.sum(of_rows, axis=0).tolist()
 
 
+@thorough
 def test_plans_of_the_planner_train_the_same(tmp_path: Path) -> None:
     """And every rank refuses the plan if the sharders of the job have the other setting."""
     plan = forced_plan(TABLES, RANKS, RANKS, use_index_dedup="on", optimizer="sgd")

@@ -45,11 +45,11 @@ def ranks_of(groups: dict[str, object]) -> list[list[int]]:
     ("world_size", "ranks_per_host", "pod_size", "size", "contiguous", "tables"),
     [
         (4, 4, None, 2, False, on_one_host(REPLICATED)),
-        (4, 2, None, 2, True, on_one_host(SEQUENCES)),
+        pytest.param(4, 2, None, 2, True, on_one_host(SEQUENCES), marks=thorough),
         pytest.param(4, 2, None, 2, False, on_one_host(REPLICATED), marks=thorough),
         pytest.param(8, 4, None, 4, False, REPLICATED, marks=thorough),
         pytest.param(8, 2, None, 4, True, REPLICATED, marks=thorough),
-        (8, 1, 2, 4, True, REPLICATED),  # a group of two pods of two hosts
+        pytest.param(8, 1, 2, 4, True, REPLICATED, marks=thorough),  # a group of two pods of two hosts
         pytest.param(8, 1, 4, 4, False, REPLICATED, marks=thorough),  # two of each pod of four hosts
     ],
 )

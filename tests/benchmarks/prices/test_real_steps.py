@@ -11,6 +11,7 @@ pytest.importorskip("torchrec", reason="torchrec is not installed: pip install '
 from benchmarks import real_steps
 from benchmarks.prices.real_steps.measured import Effort, TrainingFailed, measure
 from benchmarks.prices.real_steps.models import StepModel, TableShape
+from tests.support.thorough import thorough
 
 pytestmark = [pytest.mark.torchrec, pytest.mark.filterwarnings("ignore::FutureWarning")]
 
@@ -25,6 +26,7 @@ SMALL = StepModel(
 FEW = ["--plans", "6", "--rounds", "2", "--steps", "1", "--solve", "0.2"]
 
 
+@thorough
 def test_two_processes_train_a_model_under_every_plan(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from planner.output.explain.difference import difference
 from planner.output.explain.text.difference import compare_plans
 from tests.api.cli.test_cli import spec
 from tests.support.cli.run import Run
+from tests.support.thorough import thorough
 
 Plan = dict[str, Any]
 REMOVED = object()
@@ -25,7 +26,7 @@ REMOVED = object()
 OTHERS = (REMOVED, None, "x", -5, [], {})
 
 
-@pytest.fixture(params=["long", "compact"])
+@pytest.fixture(params=[pytest.param("long", marks=thorough), "compact"])
 def plan(run: Run, tmp_path: Path, request: pytest.FixtureRequest) -> Plan:
     """A plan as it is written in each form."""
     content = {**spec(), "checkpoint": {"interval_steps": 20_000, "upload_bytes_per_second": 2.5e9}}

@@ -20,7 +20,7 @@ OPERATIONS = [
     for method in item
 ]
 #: Requests made up for each operation.
-_EXAMPLES = 300 if THOROUGH else 8
+_EXAMPLES = 300 if THOROUGH else 3
 _MOST_REFUSAL_BYTES = 65_536
 
 

@@ -183,7 +183,7 @@ def test_prices_of_open_sets_prove_no_more_than_of_the_sets_in_them(seed: int) -
 def test_where_all_cuts_are_listed_other_sets_are_relaxed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exact search may then prove more of the set with the least bound, and the bound stands on the others."""
     more = 0
-    for seed in range(6):
+    for seed in range(6) if THOROUGH else (1, 2):
         priced, relaxed = small(seed), []
         for is_listed in (False, True):
             monkeypatch.setattr(

@@ -14,6 +14,7 @@ from planner.solver.partitioners.registry import make_partitioner
 from planner.solver.problem import Reason
 from planner.verification.verify import verify
 from tests.support.planning.builders import make_cluster, make_problem, make_table
+from tests.support.thorough import thorough
 
 ROOFLINE = make_cost_model("roofline")
 #: Work ends these solves; a process that compiles the search first takes long.
@@ -44,8 +45,8 @@ OTHERS = (make_table("other", 300_000, 64, pooling_factor=3.0), make_table("narr
     [
         ((SMALL, *OTHERS), 1, False),
         ((LARGE, SMALL), 1, False),
-        ((LARGE, SMALL), 1000, False),
-        ((LARGE, *OTHERS), 50, True),
+        pytest.param((LARGE, SMALL), 1000, False, marks=thorough),
+        pytest.param((LARGE, *OTHERS), 50, True, marks=thorough),
         ((SMALL,), 10, True),
     ],
 )

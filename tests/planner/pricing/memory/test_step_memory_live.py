@@ -129,7 +129,7 @@ def compared(tables: Tables, num_ranks: int) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize(
     "name",
-    ["table_wise", "row_wise", *(pytest.param(name, marks=thorough) for name in list(ONE_TYPE)[2:])],
+    ["table_wise", *(pytest.param(name, marks=thorough) for name in ONE_TYPE if name != "table_wise")],
 )
 def test_phases_of_one_sharding_type_are_what_is_allocated(name: str) -> None:
     """Lengths and offsets of bags are in no line of the ledger."""

@@ -22,6 +22,7 @@ class TestMathOpt(PartitionerContract):
     exact = True
 
 
+@thorough
 class TestScip(PartitionerContract):
     """The fallback keeps the same promises."""
 
